@@ -47,7 +47,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 83] = [
+    pub const CODES: [&str; 84] = [
         "account_mismatch",
         "already_converted",
         "ambiguous",

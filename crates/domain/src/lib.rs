@@ -28,6 +28,7 @@ pub mod delivery_list;
 pub mod departed;
 pub mod destination;
 pub mod device;
+pub mod difference;
 pub mod digest;
 pub mod email_domain;
 pub mod erasure;

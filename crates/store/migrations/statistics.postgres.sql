@@ -47,6 +47,7 @@ ALTER TABLE import_chunk ALTER COLUMN import SET (n_distinct = 200);
 ALTER TABLE import_error ALTER COLUMN import SET (n_distinct = 200);
 ALTER TABLE import_account ALTER COLUMN import SET (n_distinct = 200), ALTER COLUMN created SET (n_distinct = 2),
     ALTER COLUMN account SET (n_distinct = -0.5);
+ALTER TABLE bulk_change ALTER COLUMN bulk SET (n_distinct = 200), ALTER COLUMN account SET (n_distinct = -0.5);
 ALTER TABLE import_change ALTER COLUMN import SET (n_distinct = 200), ALTER COLUMN account SET (n_distinct = -0.5);
 ALTER TABLE mail ALTER COLUMN content SET (n_distinct = -0.2);
 ALTER TABLE promo_code ALTER COLUMN channel SET (n_distinct = -0.2);

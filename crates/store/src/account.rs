@@ -15,8 +15,8 @@ use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
-    account_address, account_field, account_site, activity, cadence, contact, conversation, correction,
-    history, import_data, mail_reference, message, note, sample, tombstone, values,
+    account_address, account_field, account_site, activity, bulk_change, cadence, contact, conversation,
+    correction, history, import_data, mail_reference, message, note, sample, tombstone, values,
 };
 
 /// The columns of an account in the order that `read` takes them.
@@ -116,6 +116,11 @@ pub struct Edit<'a> {
     /// The account as it was when it was locked. Only what differs from it is written to the index rows.
     pub before: &'a Account,
     pub after: &'a Account,
+}
+
+/// The accounts with these ids that exist, in the order of the ids.
+pub fn some(snapshot: &mut Snapshot, ids: &[AccountId]) -> Result<Vec<Account>, Error> {
+    crate::account_list::load(snapshot, ids)
 }
 
 pub fn get(snapshot: &mut Snapshot, id: AccountId) -> Result<Option<Account>, Error> {
@@ -267,6 +272,7 @@ pub fn delete(tx: &mut Tx, id: AccountId, now: Time) -> Result<Vec<(&'static str
         ("note", note::delete_of_account(tx, id)?),
         ("correction", correction::delete_of_account(tx, id)?),
         ("import_change", import_data::delete_of_account(tx, id)?),
+        ("bulk_change", bulk_change::delete_of_account(tx, id)?),
         ("account", tx.execute(&DELETE, values![&id])?),
     ]);
     Ok(deleted)

@@ -18,6 +18,7 @@ pub mod activity_day;
 pub mod address_change;
 pub mod audit;
 pub mod backlog;
+pub mod bulk_change;
 pub mod cadence;
 pub mod cadence_preview;
 mod cadence_ranges;
@@ -117,6 +118,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_changes::STATEMENTS,
         account_field::STATEMENTS,
         account_list::STATEMENTS,
+        account_list::groups::STATEMENTS,
         account_list::terms::STATEMENTS,
         account_site::STATEMENTS,
         activity::STATEMENTS,
@@ -124,6 +126,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         address_change::STATEMENTS,
         audit::STATEMENTS,
         backlog::STATEMENTS,
+        bulk_change::STATEMENTS,
         cadence::STATEMENTS,
         campaign::STATEMENTS,
         channel::STATEMENTS,

@@ -31,6 +31,8 @@ pub struct Figures {
     pub worst: Vec<Client>,
     /// New accounts this week.
     pub new_accounts: CappedCount,
+    /// The Monday on which this week began.
+    pub week: Date,
     /// Moves this week.
     pub moves: CappedCount,
     pub days: Vec<(Day, i64)>,
@@ -44,7 +46,8 @@ pub struct Figures {
 
 pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Error> {
     let (now, zone) = (viewer.now, viewer.zone());
-    let (week, lately) = (week_start(now, zone), viewer.today().minus_days(RECENT_DAYS - 1));
+    let (monday, lately) = (monday(now, zone), viewer.today().minus_days(RECENT_DAYS - 1));
+    let week = Time::start_of_day(monday, zone);
     let since = Time::start_of_day(lately.date(), zone);
     let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
     let stages = stage_totals::stages(snapshot)?;
@@ -57,6 +60,7 @@ pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Erro
         overdue: clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?,
         worst: worst.run(snapshot)?.items,
         new_accounts: recent::new_accounts(snapshot, week)?,
+        week: monday,
         moves: recent::count_moves(snapshot, week)?,
         days: activity_day::days(snapshot, viewer.today())?,
         webhooks: webhook::list(snapshot)?,
@@ -74,12 +78,11 @@ impl Figures {
     }
 }
 
-/// The start of the week in the zone. Weeks start on Monday.
-fn week_start(now: Time, zone: &TimeZone) -> Time {
+/// The first day of the week in the zone. Weeks start on Monday.
+fn monday(now: Time, zone: &TimeZone) -> Date {
     let today: Date = now.day_in(zone).date();
     let since = today.weekday().since(Weekday::Monday);
-    let monday = today.saturating_sub(i64::from(since).days());
-    Time::start_of_day(monday, zone)
+    today.saturating_sub(i64::from(since).days())
 }
 
 #[cfg(test)]
@@ -95,7 +98,8 @@ mod tests {
             ("2026-11-16T00:30:00Z", "2026-11-15T23:00:00Z"),
         ];
         for (now, start) in table {
-            assert_eq!(week_start(Time::parse(now).unwrap(), &zone), Time::parse(start).unwrap(), "{now}");
+            let monday = monday(Time::parse(now).unwrap(), &zone);
+            assert_eq!(Time::start_of_day(monday, &zone), Time::parse(start).unwrap(), "{now}");
         }
     }
 }

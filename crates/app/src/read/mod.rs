@@ -7,6 +7,7 @@
 pub mod account;
 pub mod accounts;
 pub mod audit;
+pub mod bulk;
 pub mod campaign;
 pub mod channel;
 pub mod clients;

@@ -16,7 +16,7 @@ pub use rapport_store::recent::{NamedMove, moves};
 pub use rapport_store::stage_totals::Stage;
 
 /// The order of the accounts in a stage.
-pub const BOARD_SORT: Sort = Sort::Newest;
+pub const BOARD_SORT: Sort = Sort::NEWEST;
 
 pub struct Board {
     /// Every stage with some of its accounts.

@@ -4,7 +4,7 @@
 
 use rapport_app::account::{ChangeStatus, CreateAccount, DeleteAccount, PatchAccount};
 use rapport_app::account_address::{AddAddress, RemoveAddress};
-use rapport_app::bulk::MoveAccounts;
+use rapport_app::bulk::ChangeAccounts;
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
 use rapport_app::credential::{CreateToken, Key, RevokeToken, RotateKey};
 use rapport_app::erasure::erase_payloads;
@@ -21,7 +21,7 @@ use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateS
 use rapport_app::{Access, Command, Error, Origin};
 use rapport_domain::account::{Create, Patch, StatusChange};
 use rapport_domain::audit::Filter;
-use rapport_domain::bulk::{BulkMove, Wanted};
+use rapport_domain::bulk::BulkChange;
 use rapport_domain::channel::PromoCode;
 use rapport_domain::credential::TokenRequest;
 use rapport_domain::device::Device;
@@ -364,9 +364,10 @@ fn work(managing: &Managing, access: &Access) -> AccountId {
     managing.try_run(access, AddAddress { account: id, address: kept.clone() }).unwrap();
     managing.try_run(access, AddAddress { account: id, address: kept.clone() }).unwrap();
     managing.try_run(access, RemoveAddress { account: id, address: kept }).unwrap();
-    let wanted = Wanted { account: id, to: Status::Customer, only_from: None };
-    managing.try_run(access, MoveAccounts(BulkMove { moves: vec![wanted], note: None })).unwrap();
-    managing.try_run(access, MoveAccounts(BulkMove { moves: vec![wanted], note: None })).unwrap();
+    let patch = Patch { status: Some(Status::Customer), ..Patch::default() };
+    let change = BulkChange { accounts: vec![id], patch, promo_code: None, note: None };
+    managing.try_run(access, ChangeAccounts(change.clone())).unwrap();
+    managing.try_run(access, ChangeAccounts(change)).unwrap();
     managing.try_run(access, DeleteAccount(id)).unwrap();
     id
 }
@@ -386,7 +387,7 @@ fn what_people_do_to_accounts_is_recorded_and_of_programs_only_deletions_and_bul
             }]),
             json!(["account.deleted", {
                 "name": "Acme 2", "imported_id": null, "status": "customer",
-                "removed": {"account": 1, "status_history": 3},
+                "removed": {"account": 1, "bulk_change": 1, "status_history": 3},
             }]),
         ];
         let by_hand = [

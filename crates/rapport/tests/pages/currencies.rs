@@ -154,7 +154,7 @@ async fn the_parts_of_a_total_fit_every_screen_and_axe_finds_nothing_in_them() {
             browser.click_css(&format!("{total} button.worth")).await;
             browser.see_in(total, "no exchange rate").await;
             let tip = json!(format!("{total} .tip:hover, {total} button.worth:focus + .tip"));
-            assert_eq!(browser.run(OUTSIDE, vec![tip]).await, json!([true; 5]), "{page}");
+            assert_eq!(browser.run(OUTSIDE, vec![tip]).await, json!(vec![true; 5]), "{page}");
             assert_eq!(browser.axe().await, Vec::<String>::new(), "{page}");
         }
         browser.close();

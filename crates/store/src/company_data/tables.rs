@@ -77,7 +77,7 @@ const PERSON: Keys = &[("person", Type::Bytes)];
 const BY_ID: Keys = &[("t.id", Type::Bytes)];
 const BY_ACCOUNT: Keys = &[("t.account", Type::Bytes)];
 
-pub static TABLES: [Table; 57] = [
+pub static TABLES: [Table; 58] = [
     Table {
         name: "member",
         keys: PERSON,
@@ -602,6 +602,13 @@ pub static TABLES: [Table; 57] = [
         &[],
     )
     .of_account(Way::column("import_account_by_account", &[("t.import", Type::Bytes)])),
+    Table::exported(
+        "bulk_change",
+        &[("bulk", Type::Bytes), ("account", Type::Bytes)],
+        &[("bulk", Id("blk_")), ("account", Id("acc_")), ("differences", Json)],
+        &[],
+    )
+    .of_account(Way::column("bulk_change_by_account", &[("t.bulk", Type::Bytes)])),
     Table::exported(
         "digest",
         &[("year", Type::Int), ("week", Type::Int)],

@@ -117,7 +117,7 @@ fn an_imported_id_is_taken_once() {
 
 fn found(world: &World, company: rapport_domain::id::CompanyId, q: &str) -> Vec<String> {
     let filter = AccountFilter { q: Some(q.to_owned()), ..AccountFilter::default() };
-    let list = ListAccounts { filter, sort: Sort::Oldest, cursor: None, limit: 50, now: time(0) };
+    let list = ListAccounts { filter, sort: Sort::OLDEST, cursor: None, limit: 50, now: time(0) };
     let page = world.read(company, move |snapshot| list.run(snapshot));
     page.items.into_iter().map(|account| account.name).collect()
 }

@@ -12,6 +12,7 @@ mod exchange_rate;
 mod feed;
 mod group_commit;
 mod listing;
+mod listing_created;
 mod mail;
 mod opening;
 mod pooler;

@@ -45,6 +45,8 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("GET", "/accounts", READ),
     ("GET", "/accounts/export", EXPORT),
     ("POST", "/accounts/bulk", WORK),
+    ("POST", "/accounts/bulk/apply", WORK),
+    ("POST", "/accounts/bulk/delete", DELETE),
     ("POST", "/accounts/bulk/undo", WORK),
     ("POST", "/accounts/views", OWN),
     ("POST", "/accounts/views/rename", OWN),

@@ -1,4 +1,4 @@
-//! The changes an import makes to an account, field by field: shown before it runs, reverted by an undo.
+//! The changes that an import or a person makes to many accounts, field by field: shown before, reverted by an undo.
 
 use serde_json::{Map, Value, json};
 
@@ -16,6 +16,8 @@ const NAME: &str = "name";
 const STATUS: &str = "status";
 /// Not a field of its own: it changes with the status.
 const TRACKED_SINCE: &str = "tracked_since";
+/// Not a field of its own either: a person who moves an account ends it.
+const HOLD: &str = "campaign_hold";
 const VALUE: &str = "captured_value";
 const ATTRIBUTION: &str = "promo_code";
 const CADENCE: &str = "cadence_days";
@@ -23,7 +25,7 @@ const LAST_CONTACT: &str = "last_contact_at";
 /// Not a field of its own: it changes with the last contact.
 const IMPORTED_CONTACT: &str = "imported_contact_at";
 /// Restored with the field that they belong to.
-const HIDDEN: [&str; 2] = [TRACKED_SINCE, IMPORTED_CONTACT];
+const HIDDEN: [&str; 3] = [TRACKED_SINCE, HOLD, IMPORTED_CONTACT];
 const SNOOZED: &str = "snoozed_until";
 /// The addresses that were added, which aren't part of the account itself.
 const EMAILS: &str = "emails";
@@ -136,7 +138,7 @@ impl Differences {
             .collect()
     }
 
-    /// Restores each field to its value before the import, unless it was changed after the import. The email
+    /// Restores each field to its value before the change, unless it was changed again since. The email
     /// addresses are up to the caller.
     pub fn revert(
         &self,
@@ -199,6 +201,9 @@ impl Differences {
                 {
                     account.tracked_since = Some(Time::from_micros(since));
                 }
+                if let Some(held) = self.0.get(HOLD).and_then(|pair| pair[0].as_bool()) {
+                    account.campaign_hold = held;
+                }
             }
             VALUE => {
                 account.value = match before.as_str() {
@@ -232,6 +237,7 @@ fn fact(account: &Account, field: &str) -> Value {
         NAME => json!(account.name),
         STATUS => json!(account.status),
         TRACKED_SINCE => json!(account.tracked_since.map(Time::as_micros)),
+        HOLD => json!(account.campaign_hold),
         VALUE => {
             let shown = |money: Money| format!("{} {}", money.amount_text(), money.currency.code());
             json!(account.value.map(shown))
@@ -351,6 +357,18 @@ mod tests {
         assert_eq!((reverted.restored, reverted.kept, reverted.renamed), (10, 0, true));
         assert_eq!(reverted.moved, Some(Move { from: Status::Lost, to: Status::Customer }));
         assert_eq!(account.updated_at, LATER);
+    }
+
+    #[test]
+    fn a_person_who_moves_an_account_ends_its_hold_and_the_undo_restores_it() {
+        let old = Account { campaign_hold: true, ..before() };
+        let mut account = old.clone();
+        account.trigger(Trigger::Set(Status::Lost), Mover::Operator, &Settings::default(), LATER);
+        assert!(!account.campaign_hold);
+        let differences = Differences::between(&old, &account);
+        assert_eq!(differences.shown().len(), 1, "only the status is shown");
+        revert(&differences, &mut account);
+        assert_eq!(timeless(&account), timeless(&old));
     }
 
     #[test]
