@@ -148,7 +148,7 @@ impl Sample {
         let messages =
             messages(place, moves.first().map(|step| step.at), contacts.last().map(|last| last.at));
         let note = words::NOTES.get(place % (words::NOTES.len() * 3)).map(|text| SampleNote {
-            text: *text,
+            text,
             pinned: place.is_multiple_of(2),
             at: calendar.at(entered, place + 5),
         });

@@ -166,7 +166,10 @@ mod tests {
     #[test]
     fn a_total_is_converted_as_far_as_there_are_rates_and_drops_nothing() {
         let rates = Rates::new(currency("EUR"), vec![rate("USD", "0.9"), rate("JPY", "0.005")]);
-        let table: [(&[(&str, &str)], Option<&str>, &[&str], &[&str]); 6] = [
+        type Codes = &'static [&'static str];
+        type Case = (&'static [(&'static str, &'static str)], Option<&'static str>, Codes, Codes);
+        // The sums, what they add up to, what has no rate, and the order in which the parts are shown.
+        let table: [Case; 6] = [
             (&[], None, &[], &[]),
             (&[("EUR", "10.005")], Some("10.005"), &[], &["EUR"]),
             (&[("CHF", "7"), ("EUR", "10"), ("USD", "100")], Some("100"), &["CHF"], &["EUR", "USD", "CHF"]),
