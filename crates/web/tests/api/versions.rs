@@ -193,7 +193,7 @@ async fn of_concurrent_changes_to_one_version_one_is_made(server: Server) {
         let member = change.as_object().and_then(|change| change.keys().next()).expect("a member");
         let changes = (0..WRITERS).map(|writer| {
             // Anything that the member can be, different for each.
-            let value = if member == "rate" { format!("{}", writer + 3) } else { format!("by {writer}") };
+            let value = if member == "rate" { (writer + 3).to_string() } else { format!("by {writer}") };
             let body = json!({ member: value });
             if_match(acme.patch(&path).json(&body), &current).send()
         });
