@@ -40,8 +40,7 @@ pub struct Rendered {
 
 /// The digest as it would be sent now.
 pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
-    let found =
-        app.read(access, Needs::Right(Right::Read), |snapshot, viewer| overdue(snapshot, viewer)).await?;
+    let found = app.read(access, Needs::Right(Right::Read), overdue).await?;
     let (Letter { subject, plain, html, .. }, overdue) = render(app, found);
     Ok(Rendered { subject, plain, html, overdue })
 }
@@ -71,8 +70,7 @@ pub async fn send_once(
 
 /// The command that sends the digest as it is now.
 pub async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {
-    let found =
-        app.read(access, Needs::Right(Right::Settings), |snapshot, viewer| overdue(snapshot, viewer)).await?;
+    let found = app.read(access, Needs::Right(Right::Settings), overdue).await?;
     let (letter, _) = render(app, found);
     Ok(SendDigest { letter, audience })
 }
