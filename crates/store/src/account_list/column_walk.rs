@@ -201,11 +201,15 @@ impl Terms {
 
     fn walk_changes<'a>(&'a self, order: Order<'a>) -> Sql<'a> {
         let mut sql = Sql::default();
-        sql.push("SELECT a.id, a.change FROM account a WHERE a.company = $1");
-        // Always true; it makes the index of changes the one with the most bound columns.
-        sql.push(concat!(" AND a.change >= ", never!()));
+        sql.push("SELECT l.account, l.change FROM account_change l WHERE l.company = $1");
+        // Always true; it makes SQLite walk the order of the changes.
+        sql.push(concat!(" AND l.change >= ", never!()));
+        // An account that has changed again has a later entry.
+        sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = l.account");
+        sql.push(" AND a.change = l.change");
         self.conditions(&mut sql, &self.statuses, &self.channels);
-        order.write_column(&mut sql, "a.change", "a.id");
+        sql.push(" LIMIT 1 OFFSET 0)");
+        order.write_column(&mut sql, "l.change", "l.account");
         sql
     }
 

@@ -70,7 +70,7 @@ fn cases() -> Vec<Case> {
     let (by_field, by_account) = ("account_field_pkey", "account_field_by_account");
     let (by_value, by_code, by_first) =
         ("account_by_value", "account_by_promo_code", "account_seen_by_first");
-    let (by_acquired, by_change) = ("account_by_acquired", "account_by_change");
+    let (by_acquired, changes) = ("account_by_acquired", "PRIMARY KEY (company=? AND change>?");
     let (by_contact, on_hold) = ("account_by_contact", "account_on_hold");
     let of_import = "PRIMARY KEY (company=? AND import=? AND created=?";
     vec![
@@ -210,8 +210,8 @@ fn cases() -> Vec<Case> {
         case("never contacted", never_contacted(), By::LastContact.ascending(), by_id, "account_pkey"),
         case("acquired", any(), By::Acquired.descending(), by_acquired, by_acquired),
         case("acquired ascending", any(), By::Acquired.ascending(), by_acquired, by_acquired),
-        case("updated", any(), By::Updated.descending(), by_change, by_change),
-        case("updated ascending", prospects(any()), By::Updated.ascending(), by_change, by_change),
+        case("updated", any(), By::Updated.descending(), changes, "account_change_pkey"),
+        case("updated ascending", prospects(any()), By::Updated.ascending(), changes, "account_change_pkey"),
         case("rare word by value", q("zanzi"), By::Value.descending(), words, "account_word_pkey"),
         case("created lately", created_since(19_900), Sort::NEWEST, by_id, "account_pkey"),
         case("created some time", created_since(1), Sort::OLDEST, by_id, "account_pkey"),
@@ -344,6 +344,8 @@ fn fill_cadence(mut run: impl FnMut(&str)) {
          body_truncated, author_kind, automatic, occurred_at, created_at) \
          SELECT company, id, id, id, 'outbound', 'email', '', 0, 0, 'system', 0, last_contact_at, 0 FROM account \
          WHERE last_contact_at IS NOT NULL");
+    run("INSERT INTO account_change (company, change, account, at) \
+         SELECT company, change, id, updated_at FROM account WHERE company > 0 ON CONFLICT DO NOTHING");
 }
 
 /// The queries that read a case's first page, and the page after its first account.

@@ -222,7 +222,8 @@ fn key(account: &Account, by: By) -> Option<(String, String)> {
     let number = |number: i64| format!("{:020}", i128::from(number) - i128::from(i64::MIN));
     let time = |time: Option<Time>| time.map(|time| number(time.as_micros()));
     let key = match by {
-        By::Created => String::new(),
+        // All of them were written in one transaction on PostgreSQL, and one by one in the order of their ids on SQLite.
+        By::Created | By::Updated => String::new(),
         By::Name => fold(&account.name),
         By::Status => Status::ALL.iter().position(|status| *status == account.status)?.to_string(),
         By::Value => {
@@ -237,8 +238,6 @@ fn key(account: &Account, by: By) -> Option<(String, String)> {
         By::FirstSeen => time(account.first_seen_at)?,
         By::LastContact => time(account.last_contact_at)?,
         By::Acquired => time(account.acquired_at)?,
-        // All of them were written in one transaction on PostgreSQL, and one by one in the order of their ids on SQLite.
-        By::Updated => String::new(),
     };
     Some((String::new(), key))
 }

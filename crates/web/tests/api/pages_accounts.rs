@@ -469,7 +469,8 @@ async fn accounts_get_a_channel_a_field_a_cadence_and_a_snooze_together(acme: Te
     let ids = made(&acme, 2, "customer").await;
     let ana = Person::of(&acme, Role::Member);
     ana.see("/accounts").await.says("Fair (FAIR)").says_not("Delete…");
-    let table: [(&[(&str, &str)], &str, &str); 4] = [
+    type Case = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+    let table: [Case; 4] = [
         (&[("change", "channel"), ("promo_code", "FAIR")], "Assign to the channel of FAIR", "Fair (FAIR)"),
         (&[("change", "field"), ("key", "plan"), ("value", "pro")], "Set plan to pro", "<bdi>pro</bdi>"),
         (&[("change", "cadence"), ("cadence_days", "7")], "Set the cadence to 7 days", "<bdi>7 days</bdi>"),

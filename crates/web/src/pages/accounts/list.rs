@@ -170,18 +170,6 @@ impl AccountsPage {
         self.head(Some(NAME_SORTS))
     }
 
-    /// The orders to choose from where the headings aren't shown, in words.
-    fn orders(&self) -> Vec<(Sort, String)> {
-        let columns = Column::FIXED.into_iter().filter_map(|column| {
-            let sorts = column.sorts()?;
-            Some((column.label().to_owned(), sorts))
-        });
-        let all = std::iter::once(("Name".to_owned(), NAME_SORTS)).chain(columns);
-        let both =
-            all.flat_map(|(label, sorts)| sorts.map(|sort| (sort, format!("{label}, {}", direction(sort)))));
-        both.collect()
-    }
-
     /// The ids on this page, for "select all".
     fn ids(&self) -> String {
         let ids: Vec<String> = self.rows.iter().map(|row| row.account.id.to_string()).collect();
@@ -203,6 +191,18 @@ impl AccountsPage {
 }
 
 const NAME_SORTS: [Sort; 2] = [By::Name.ascending(), By::Name.descending()];
+
+/// The orders to choose from where the headings aren't shown, in words.
+fn orders() -> Vec<(Sort, String)> {
+    let columns = Column::FIXED.into_iter().filter_map(|column| {
+        let sorts = column.sorts()?;
+        Some((column.label().to_owned(), sorts))
+    });
+    let all = std::iter::once(("Name".to_owned(), NAME_SORTS)).chain(columns);
+    let both =
+        all.flat_map(|(label, sorts)| sorts.map(|sort| (sort, format!("{label}, {}", direction(sort)))));
+    both.collect()
+}
 
 fn direction(sort: Sort) -> &'static str {
     match (sort.by, sort.descending) {

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_total_has_its_sum_and_what_could_not_be_converted_beside_it() {
-        let table: [(&[(&str, Sum)], &str, &[&str], usize); 5] = [
+        type Case = (&'static [(&'static str, Sum)], &'static str, &'static [&'static str], usize);
+        let table: [Case; 5] = [
             (&[("EUR", 1_000)], "€1,000.00", &[], 0),
             (&[("USD", 5)], "$5.00", &[], 0),
             (&[("CHF", 1_000)], "€1,050.00", &[], 1),
