@@ -1,9 +1,9 @@
 //! What a correction does to the cadence.
 //!
-//! The clock follows: it shows the latest contact that remains, logged or imported. An episode is named by the last contact, so a deleted
-//! contact reopens the episode that it had closed. That one is announced at most once: if it was announced before the
-//! contact closed it, it isn't announced again. The same holds for a client who was announced as overdue and still is
-//! after the correction: nobody made contact since that reminder, so it stands.
+//! The clock follows: it shows the latest contact that remains, logged or imported. An episode is named by the last
+//! contact, so a deleted contact reopens the episode that it had closed. That one is announced at most once: if it was
+//! announced before the contact closed it, it isn't announced again. The same holds for a client who was announced as
+//! overdue and still is after the correction: nobody made contact since that reminder, so it stands.
 
 use crate::cadence::Facts;
 use crate::company::Settings;

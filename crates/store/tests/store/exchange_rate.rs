@@ -30,7 +30,8 @@ fn rate(number: u8, base: &str, of: &str, from: &str, text: &str) -> ExchangeRat
 }
 
 fn insert(world: &World, company: CompanyId, rates: &[ExchangeRate]) {
-    for rate in rates.iter().copied() {
+    for rate in rates {
+        let rate = *rate;
         world.write(company, move |tx| exchange_rate::insert(tx, &rate)).expect("inserted");
     }
 }
