@@ -9,6 +9,7 @@
 pub mod cell;
 pub mod charset;
 pub mod date;
+pub mod difference;
 pub mod failure;
 pub mod format;
 pub mod head;

@@ -1,6 +1,5 @@
 //! Errors in a request's members, and a reader that collects all of them.
 
-use jiff::civil::Date;
 use serde_json::{Map, Value};
 use utoipa::openapi::schema::ObjectBuilder;
 
@@ -47,7 +46,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 84] = [
+    pub const CODES: [&str; 82] = [
         "account_mismatch",
         "already_converted",
         "ambiguous",
@@ -58,7 +57,6 @@ impl Fault {
         "bad_redirect",
         "bad_url",
         "cursor_expired",
-        "default_currency",
         "empty",
         "filter_required",
         "forbidden_address",
@@ -88,7 +86,6 @@ impl Fault {
         "repeated",
         "required",
         "reserved_name",
-        "sample_account",
         "timed_out",
         "too_large",
         "too_long",
@@ -310,15 +307,6 @@ pub(crate) fn as_text(value: &Value, limit: text::Length) -> Result<String, Faul
     let text = as_str(value)?;
     limit.check(text)?;
     Ok(text.to_owned())
-}
-
-pub(crate) fn as_date(value: &Value) -> Result<Date, Fault> {
-    let malformed = || Fault::new("malformed", "must be a date in the form YYYY-MM-DD");
-    let text = as_str(value)?;
-    if text.len() != 10 {
-        return Err(malformed());
-    }
-    text.parse().map_err(|_| malformed())
 }
 
 pub(crate) fn as_bool(value: &Value) -> Result<bool, Fault> {

@@ -97,7 +97,7 @@ impl Command for Restore {
             if reverted.renamed {
                 renamed.push(account.clone());
             }
-            if account != before {
+            if reverted.restored > 0 {
                 changed.push((before, account));
             }
         }

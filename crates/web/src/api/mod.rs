@@ -29,7 +29,6 @@ mod erasure;
 mod error_codes;
 mod event_feed;
 mod events;
-mod exchange_rates;
 mod factor_reset;
 mod fields;
 mod following;
@@ -134,7 +133,6 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(erasure::routes())
         .merge(imports::routes())
         .merge(settings::routes())
-        .merge(exchange_rates::routes())
         .merge(company::routes())
         .merge(sso::routes())
         .merge(ingest_rejects::routes())

@@ -11,7 +11,7 @@ mod corrected;
 mod correcting;
 mod editing;
 mod export;
-pub mod field_text;
+mod field_text;
 mod moving;
 mod page;
 mod pulse;
