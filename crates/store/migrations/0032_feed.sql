@@ -40,13 +40,8 @@ CREATE TABLE account_change (
 
 -- For nodes of the previous release, which know of none of this: the next release drops the triggers.
 {only postgres}CREATE FUNCTION account_changed() RETURNS trigger LANGUAGE plpgsql AS
-{only postgres}    'BEGIN
-{only postgres}        new.change := change_number();
-{only postgres}        INSERT INTO account_change (company, change, account, at)
-{only postgres}        VALUES (new.company, new.change, new.id, new.updated_at) ON CONFLICT DO NOTHING;
-{only postgres}        RETURN new;
-{only postgres}    END';
-{only postgres}CREATE FUNCTION account_added() RETURNS trigger LANGUAGE plpgsql AS
+{only postgres}    'BEGIN new.change := change_number(); RETURN new; END';
+{only postgres}CREATE FUNCTION account_logged() RETURNS trigger LANGUAGE plpgsql AS
 {only postgres}    'BEGIN
 {only postgres}        INSERT INTO account_change (company, change, account, at)
 {only postgres}        VALUES (new.company, new.change, new.id, new.updated_at) ON CONFLICT DO NOTHING;
@@ -68,8 +63,8 @@ ALTER TABLE account ADD COLUMN change {int} NOT NULL DEFAULT 0;
 {only postgres}ALTER TABLE account ALTER COLUMN change SET DEFAULT change_number();
 {only postgres}CREATE TRIGGER account_changed BEFORE UPDATE ON account FOR EACH ROW WHEN (new.change = old.change)
 {only postgres}    EXECUTE FUNCTION account_changed();
-{only postgres}CREATE TRIGGER account_added AFTER INSERT ON account FOR EACH ROW
-{only postgres}    WHEN (coalesce(current_setting('rapport.shift', true), '') = '') EXECUTE FUNCTION account_added();
+{only postgres}CREATE TRIGGER account_logged AFTER INSERT OR UPDATE ON account FOR EACH ROW
+{only postgres}    WHEN (coalesce(current_setting('rapport.shift', true), '') = '') EXECUTE FUNCTION account_logged();
 {only postgres}CREATE TRIGGER account_deleted AFTER DELETE ON account FOR EACH ROW EXECUTE FUNCTION account_deleted();
 
 --- change
