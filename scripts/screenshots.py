@@ -1,4 +1,4 @@
-"""Takes screenshots of the demo's pages: scripts/screenshots.py PROGRAM DIRECTORY.
+"""Takes screenshots of the demo's pages: scripts/screenshots.py PROGRAM DIRECTORY [--readme].
 
 It drives Chromium with chromedriver over plain HTTP (W3C WebDriver), so that nothing else has to be installed.
 """
@@ -57,6 +57,9 @@ PAGES = [
 # Width and minimum height, in pixels.
 SIZES = [(1280, 800), (390, 844)]
 THEMES = ["light", "dark"]
+# What the README shows: pages with their theme, as much as fits the window.
+README = {"dashboard": "light", "pipeline": "light", "clients": "light", "account": "dark"}
+README_SIZE = (1280, 820)
 
 
 def free_port():
@@ -135,16 +138,22 @@ class Browser:
         action, body = ("click", {}) if text is None else ("value", {"text": text})
         self.call(f"/element/{element}/{action}", body)
 
-    def picture(self, size, theme):
-        """A screenshot of the page in its full height."""
+    def picture(self, size, theme, is_whole=True):
+        """A screenshot of the page in its full height, or as much as fits."""
         feature = {"name": "prefers-color-scheme", "value": theme}
         self.chromium("Emulation.setEmulatedMedia", features=[feature])
         width, least = size
-        for height in (least, None):
+        for height in (least, None) if is_whole else (least,):
             height = height or max(least, self.script("return document.documentElement.scrollHeight"))
             metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
             self.chromium("Emulation.setDeviceMetricsOverride", **metrics)
         return base64.b64decode(self.call("/screenshot"))
+
+
+def take_for_readme(browser, name, directory):
+    if theme := README.get(name):
+        suffix = "-dark" if theme == "dark" else ""
+        (directory / f"{name}{suffix}.png").write_bytes(browser.picture(README_SIZE, theme, is_whole=False))
 
 
 def take(browser, name, directory):
@@ -158,17 +167,20 @@ def status(browser):
     return browser.script(entry)
 
 
-def main(program, directory):
+def main(program, directory, readme=None):
     directory = pathlib.Path(directory)
+    take_one = take_for_readme if readme else take
     directory.mkdir(parents=True, exist_ok=True)
     missing = []
     with Demo(program) as demo, Browser() as browser:
         browser.go(f"{demo.address}/login")
-        take(browser, "login", directory)
+        take_one(browser, "login", directory)
         browser.send("#email", demo.login)
         browser.send("#password", demo.password)
         browser.send("main form button")
         for name, path, link in PAGES:
+            if readme and name not in README:
+                continue
             browser.go(demo.address + path)
             if link and (href := browser.script("return document.querySelector(arguments[0])?.href", link)):
                 browser.go(href)
@@ -178,11 +190,12 @@ def main(program, directory):
             if status(browser) != 200:
                 missing.append(f"{name}: {path} answered {status(browser)}")
                 continue
-            take(browser, name, directory)
+            take_one(browser, name, directory)
             print(f"  {name}", flush=True)
     print(f"screenshots are in {directory}")
     if missing:
         sys.exit("not taken:\n  " + "\n  ".join(missing))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -39,8 +39,6 @@ static SEEN: InsertMany = InsertMany::new(
         ("last_seen_day", Type::Int),
     ],
     "ON CONFLICT (company, account) DO UPDATE SET \
-     first_seen_at = CASE WHEN excluded.first_seen_at < account_seen.first_seen_at \
-     THEN excluded.first_seen_at ELSE account_seen.first_seen_at END, \
      last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
      THEN excluded.last_seen_at ELSE account_seen.last_seen_at END",
 );

@@ -180,10 +180,7 @@ fn write_change(
 ) -> Result<(), Error> {
     rapport_store::account::update(tx, &[edit])?;
     cx.wake_cadence(tx);
-    if audit::is_by_hand(cx) {
-        let detail = audit::changes(&shown(edit.before), &shown(edit.after));
-        audit::record(tx, cx, Action::AccountChanged, Some(edit.after.id.to_string()), &detail)?;
-    }
+    record_change(tx, cx, edit)?;
     let mut outbox = Outbox::default();
     if let Some(step) = step {
         outbox.moved(cx, edit.after, step, Source::Operator, note);
@@ -192,8 +189,17 @@ fn write_change(
     Ok(outbox.write(tx, cx)?)
 }
 
+/// Records what a person changed in an account.
+pub(crate) fn record_change(tx: &mut Tx, cx: &Context, edit: Edit) -> Result<(), Error> {
+    if audit::is_by_hand(cx) {
+        let detail = audit::changes(&shown(edit.before), &shown(edit.after));
+        audit::record(tx, cx, Action::AccountChanged, Some(edit.after.id.to_string()), &detail)?;
+    }
+    Ok(())
+}
+
 /// Resolves a promo code given by an operator. Unlike in an upsert, it must be active.
-fn attribution(tx: &mut Tx, code: Option<&PromoCode>) -> Result<Option<Attribution>, Error> {
+pub(crate) fn attribution(tx: &mut Tx, code: Option<&PromoCode>) -> Result<Option<Attribution>, Error> {
     let Some(code) = code else { return Ok(None) };
     match channel::attributions(tx, &[code.folded()])?.pop() {
         Some((_, attribution)) => Ok(Some(attribution)),

@@ -1,6 +1,6 @@
 //! The audit log: who did what, from where, and what it changed.
 //!
-//! Recorded are all changes to settings, keys, members, channels, campaigns, views, webhooks and imports; all
+//! Recorded are all changes to settings, exchange rates, keys, members, channels, campaigns, views, webhooks and imports; all
 //! deletions, exports and bulk actions; changes that people make to accounts; logins, failed logins, logouts and
 //! refusals.
 //! Not recorded are programs that change accounts (upsert, ingest, PATCH with a token), because there are too many of

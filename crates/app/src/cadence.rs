@@ -87,11 +87,13 @@ impl Command for Announce {
         let opened = rapport_store::cadence::open_episodes(tx, &accounts, cx.now)?;
         rapport_store::cadence::set_announced(tx, &accounts)?;
         let mut outbox = Outbox::default();
+        let mut events = 0;
         for (account, reminder) in overdue.iter().filter(|(account, _)| opened.contains(&account.id)) {
             outbox.contact_due(cx, account, *reminder);
+            events += usize::from(!account.sample);
         }
         outbox.write(tx, cx)?;
-        Ok(Announced { events: opened.len(), settled: accounts.len() })
+        Ok(Announced { events, settled: accounts.len() })
     }
 }
 

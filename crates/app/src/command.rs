@@ -241,6 +241,7 @@ fn nobody(now: Time) -> Caller {
         name: String::new(),
         settings: Settings::default(),
         opt_in: OptIn::default(),
+        sample_since: None,
         created_at: now,
     };
     let (actor, role, step) = (Actor::CommandLine, Role::Owner, Step::Nothing);

@@ -4,7 +4,7 @@
 use rapport_domain::account::Account;
 use rapport_domain::audit::Action;
 use rapport_domain::conversation::Message;
-use rapport_domain::correction::clock::{self, Episode, Shift};
+use rapport_domain::correction::clock::{self, Episode, Left, Shift};
 use rapport_domain::correction::content::Correctable;
 use rapport_domain::correction::edit::Edit;
 use rapport_domain::correction::logged::Logged;
@@ -279,8 +279,9 @@ fn follow(tx: &mut Tx, cx: &Context, before: &Account, shift: Shift) -> Result<(
     if shift.was == shift.becomes {
         return Ok(());
     }
-    let latest = contact::latest(tx, before.id)?.max(message::latest_contact(tx, before.id)?);
-    let last = clock::last_contact(before.last_contact_at, shift, latest);
+    let logged = contact::latest(tx, before.id)?.max(message::latest_contact(tx, before.id)?);
+    let left = Left { logged, imported: before.imported_contact_at };
+    let last = clock::last_contact(before.last_contact_at, shift, left);
     if last == before.last_contact_at {
         return Ok(());
     }

@@ -23,7 +23,7 @@ use crate::letter::{self, Letter, OverdueClient};
 use crate::mail::{self, Recipient};
 use crate::origin::Origin;
 use crate::submission::Once;
-use crate::{Answer, App, audit, mail_limit};
+use crate::{Answer, App, Viewer, audit, mail_limit, sample};
 
 /// A digest that couldn't be sent for this long is outdated.
 const WORTH_SENDING_DAYS: i64 = 2;
@@ -40,9 +40,7 @@ pub struct Rendered {
 
 /// The digest as it would be sent now.
 pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
-    let now = app.now();
-    let found =
-        app.read(access, Needs::Right(Right::Read), move |snapshot, _| overdue(snapshot, now)).await?;
+    let found = app.read(access, Needs::Right(Right::Read), overdue).await?;
     let (Letter { subject, plain, html, .. }, overdue) = render(app, found);
     Ok(Rendered { subject, plain, html, overdue })
 }
@@ -72,9 +70,7 @@ pub async fn send_once(
 
 /// The command that sends the digest as it is now.
 pub async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {
-    let now = app.now();
-    let found =
-        app.read(access, Needs::Right(Right::Settings), move |snapshot, _| overdue(snapshot, now)).await?;
+    let found = app.read(access, Needs::Right(Right::Settings), overdue).await?;
     let (letter, _) = render(app, found);
     Ok(SendDigest { letter, audience })
 }
@@ -137,10 +133,10 @@ pub async fn make_due(app: &App, made: &mut Made) -> Result<(), Error> {
 
 /// Creates one company's digest, unless the schedule changed. Returns whether the digest exists, even if another node created it.
 async fn make_one(app: &App, company: CompanyId, week: Week) -> Result<bool, Error> {
-    let (access, now) = (Access::System(company), app.now());
-    let found = app.read(&access, Needs::Server, move |snapshot, _| {
+    let access = Access::System(company);
+    let found = app.read(&access, Needs::Server, move |snapshot, viewer| {
         let (since, is_made) = (since(snapshot)?, digest::get(snapshot, week)?.is_some());
-        let clients = if is_made { None } else { Some(overdue(snapshot, now)?) };
+        let clients = if is_made { None } else { Some(overdue(snapshot, viewer)?) };
         Ok((since, clients))
     });
     let Answer { reply: (since, clients), company, now } = found.await?;
@@ -192,17 +188,24 @@ fn active_members(tx: &mut Tx) -> Result<Vec<Member>, rapport_store::Error> {
     Ok(member::list(tx)?.into_iter().filter(Member::is_active).collect())
 }
 
-/// The most overdue clients, and the total number.
+/// The most overdue clients, and the total number. Sample accounts aren't worth a mail.
 struct Overdue {
     clients: Vec<Client>,
     count: CappedCount,
 }
 
-fn overdue(snapshot: &mut Snapshot, now: Time) -> Result<Overdue, rapport_store::Error> {
-    let limit = i64::try_from(MAX_NAMED).unwrap_or(1);
+fn overdue(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Overdue, rapport_store::Error> {
+    let (now, settings) = (viewer.now, viewer.settings());
+    let mut samples = sample::loaded(snapshot, &viewer.caller.company)?;
+    samples.retain(|account| account.due(settings, now).overdue);
+    let limit = i64::try_from(MAX_NAMED + samples.len()).unwrap_or(1);
     let page = ListClients { tab: Tab::Overdue, after: None, limit, now }.run(snapshot)?;
-    let count = clients::count(snapshot, Tab::Overdue, now)?;
-    Ok(Overdue { clients: page.items, count })
+    let mut count = clients::count(snapshot, Tab::Overdue, now)?;
+    if !count.capped {
+        count.count -= i64::try_from(samples.len()).unwrap_or(0);
+    }
+    let named = page.items.into_iter().filter(|client| !client.account.sample).take(MAX_NAMED);
+    Ok(Overdue { clients: named.collect(), count })
 }
 
 fn render(app: &App, found: Answer<Overdue>) -> (Letter, i64) {

@@ -89,7 +89,7 @@ impl Error {
     }
 
     /// Every code of a conflict, of something that is not allowed, or of too much of it.
-    pub const CODES: [&str; 48] = [
+    pub const CODES: [&str; 49] = [
         "address_taken",
         "already_a_member",
         "already_invited",
@@ -121,6 +121,7 @@ impl Error {
         "person_known",
         "project_taken",
         "proof_required",
+        "rate_taken",
         "role_required",
         "second_factor_required",
         "sso_required",

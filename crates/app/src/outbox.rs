@@ -1,4 +1,6 @@
 //! The effects of a change besides its row: history entries and events, gathered first, written together.
+//!
+//! A sample account has history, but no events: other systems aren't told about it.
 
 use rapport_domain::account::Account;
 use rapport_domain::account_change;
@@ -28,13 +30,13 @@ impl Outbox {
     /// An account was created: adds its first history entry and `account.created`.
     pub fn created(&mut self, cx: &Context, account: &Account, source: Source) {
         self.history.push(entry(cx, account, None, source, None));
-        self.events.push(event::account_created(occasion(cx), account, source));
+        self.tell(account, || event::account_created(occasion(cx), account, source));
     }
 
     /// An account moved: adds a history entry and `account.status_changed`.
     pub fn moved(&mut self, cx: &Context, account: &Account, step: Move, source: Source, note: Option<&str>) {
         self.history.push(entry(cx, account, Some(step), source, note));
-        self.events.push(event::status_changed(occasion(cx), account, step, source));
+        self.tell(account, || event::status_changed(occasion(cx), account, step, source));
         self.clients |= TrackedStages::may_contain(step.to);
     }
 
@@ -53,21 +55,21 @@ impl Outbox {
         }
         let changes = account_change::between(before, after);
         if !changes.is_empty() {
-            self.events.push(event::account_updated(occasion(cx), after, changes, source));
+            self.tell(after, || event::account_updated(occasion(cx), after, changes, source));
         }
     }
 
     /// An account was deleted: adds `account.deleted`, if a webhook asks for it.
     pub fn deleted(&mut self, cx: &Context, account: &Account, source: Source) {
         if wants(cx, Kind::AccountDeleted) {
-            self.events.push(event::account_deleted(occasion(cx), account, source));
+            self.tell(account, || event::account_deleted(occasion(cx), account, source));
         }
     }
 
     /// Contact was recorded: adds `contact.logged`, if a webhook asks for it.
     pub fn contact(&mut self, cx: &Context, account: &Account, contact: &Contact) {
         if wants(cx, Kind::ContactLogged) {
-            self.events.push(event::contact_recorded(occasion(cx), account, contact));
+            self.tell(account, || event::contact_recorded(occasion(cx), account, contact));
         }
     }
 
@@ -80,13 +82,13 @@ impl Outbox {
         message: &Message,
     ) {
         if wants(cx, Kind::ContactLogged) {
-            self.events.push(event::contact_by_message(occasion(cx), account, conversation, message));
+            self.tell(account, || event::contact_by_message(occasion(cx), account, conversation, message));
         }
     }
 
     /// A client became overdue: adds `client.contact_due`.
     pub fn contact_due(&mut self, cx: &Context, account: &Account, reminder: Reminder) {
-        self.events.push(event::contact_due(occasion(cx), account, reminder));
+        self.tell(account, || event::contact_due(occasion(cx), account, reminder));
     }
 
     /// An inbound message was logged: adds `message.inbound`.
@@ -97,7 +99,13 @@ impl Outbox {
         conversation: &Conversation,
         message: &Message,
     ) {
-        self.events.push(event::message_inbound(occasion(cx), account, conversation, message));
+        self.tell(account, || event::message_inbound(occasion(cx), account, conversation, message));
+    }
+
+    fn tell(&mut self, account: &Account, event: impl FnOnce() -> Event) {
+        if !account.sample {
+            self.events.push(event());
+        }
     }
 
     /// Writes everything, with a delivery for every webhook that selects an event and whose filter matches it, and

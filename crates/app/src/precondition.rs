@@ -1,6 +1,8 @@
 //! Changes that are made only if the thing to change is still as the caller knows it.
 
-use rapport_domain::id::{AccountId, CampaignId, ContactId, ConversationId, MessageId, NoteId, WebhookId};
+use rapport_domain::id::{
+    AccountId, CampaignId, ContactId, ConversationId, ExchangeRateId, MessageId, NoteId, WebhookId,
+};
 use rapport_store::{Lane, Snapshot, Tx, account, campaign, company, conversation, webhook};
 
 use crate::access::Needs;
@@ -16,7 +18,7 @@ pub enum Subject {
     Conversation(ConversationId),
     Webhook(WebhookId),
     Campaign(CampaignId),
-    /// The company and its settings.
+    /// The company, its settings and its exchange rates.
     Company,
 }
 
@@ -35,6 +37,12 @@ impl From<WebhookId> for Subject {
 impl From<CampaignId> for Subject {
     fn from(id: CampaignId) -> Self {
         Self::Campaign(id)
+    }
+}
+
+impl From<ExchangeRateId> for Subject {
+    fn from(_: ExchangeRateId) -> Self {
+        Self::Company
     }
 }
 

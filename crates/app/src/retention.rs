@@ -1,6 +1,7 @@
 //! Retention: deletes expired data in steps small enough that nothing else waits for them.
 
 use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS, REJECT_DAYS};
+use rapport_domain::bulk;
 use rapport_domain::company::Settings;
 use rapport_domain::correction;
 use rapport_domain::delivery::HISTORY_DAYS;
@@ -12,8 +13,8 @@ use rapport_domain::time::{Day, Time};
 use rapport_store::change::Place;
 use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{
-    Lane, Tx, account_changes, activity_day, address_change, audit, correction as corrections, digest,
-    ingest_reject, invitation, mail, mail_budget, retention, session, submission, tombstone,
+    Lane, Tx, account_changes, activity_day, address_change, audit, bulk_change, correction as corrections,
+    digest, ingest_reject, invitation, mail, mail_budget, retention, session, submission, tombstone,
 };
 
 use crate::App;
@@ -139,7 +140,7 @@ fn last_folded_day(settings: &Settings, now: Time) -> Day {
 }
 
 /// Deletes some expired history: deliveries, events, deleted accounts, mail, the audit log, kept responses, what
-/// corrections removed. Returns whether there is more.
+/// corrections removed, what bulk changes replaced. Returns whether there is more.
 pub struct PruneHistory;
 
 impl Command for PruneHistory {
@@ -157,6 +158,7 @@ impl Command for PruneHistory {
             || is_full(mail::prune(tx, cx.now.plus_days(-KEPT_DAYS), STEP)?)
             || is_full(audit::prune(tx, cx.now.plus_days(-cx.settings().audit_days), STEP)?)
             || is_full(submission::forget(tx, forgotten_at(cx.now), STEP)?)
+            || is_full(bulk_change::forget(tx, cx.now.plus_days(-bulk::UNDO_DAYS), STEP)?)
             || is_full(corrections::forget(tx, cx.now.plus_days(-correction::UNDO_DAYS), STEP)?)
         {
             return Ok(true);

@@ -12,7 +12,7 @@ use crate::channel::{Attribution, ChannelRef, PromoCode};
 use crate::company::{CADENCE_DAYS, Settings, TrackedStages};
 use crate::custom_fields::{CustomFields, FieldChange};
 use crate::id::AccountId;
-use crate::invalid::{Fault, Invalid, Members, as_integer, as_object, as_str, as_text};
+use crate::invalid::{Fault, Invalid, Members, as_date, as_integer, as_object, as_str, as_text};
 use crate::money::{Amount, Capture, Currency, Money};
 use crate::pipeline::{self, Move, Status, Trigger};
 use crate::policy::{NamePolicy, StatusPolicy};
@@ -52,6 +52,8 @@ pub struct Account {
     pub channel: Option<ChannelRef>,
     pub acquired_at: Option<Time>,
     pub last_contact_at: Option<Time>,
+    /// The last contact that an import named. It has no entry of its own that could be corrected.
+    pub imported_contact_at: Option<Time>,
     pub first_seen_at: Option<Time>,
     pub last_seen_at: Option<Time>,
     pub cadence_override: Option<i64>,
@@ -61,6 +63,8 @@ pub struct Account {
     pub tracked_since: Option<Time>,
     /// Reactivated from Do not contact by activity: excluded from every campaign until an operator moves it.
     pub campaign_hold: bool,
+    /// Part of the sample data: removed with it, and not told to other systems.
+    pub sample: bool,
     pub created_at: Time,
     pub updated_at: Time,
 }
@@ -98,12 +102,14 @@ impl Account {
             channel: None,
             acquired_at: None,
             last_contact_at: None,
+            imported_contact_at: None,
             first_seen_at: None,
             last_seen_at: None,
             cadence_override: None,
             snoozed_until: None,
             tracked_since: TrackedStages::may_contain(status).then_some(now),
             campaign_hold: false,
+            sample: false,
             created_at: now,
             updated_at: now,
         }
@@ -157,6 +163,16 @@ impl Account {
         if moves {
             self.last_contact_at = Some(at);
             self.updated_at = now;
+        }
+        moves
+    }
+
+    /// Takes the last contact from an import, and returns whether it moved the clock. An earlier one than what is known
+    /// here changes nothing.
+    pub fn import_contact(&mut self, at: Time, now: Time) -> bool {
+        let moves = self.contact(at, now);
+        if moves {
+            self.imported_contact_at = Some(at);
         }
         moves
     }
@@ -286,6 +302,11 @@ impl Account {
     ) -> Result<Change, Invalid> {
         let mut change = Change::default();
         let Patch { name, imported_id, status, cadence_days, snoozed_until, clear_channel, common } = request;
+        if self.sample && matches!(imported_id, Some(Some(_))) {
+            // The customer's own system would then write to an account that is removed with the sample data.
+            let detail = "is not for sample accounts, which are removed with the sample data";
+            return Err(Invalid::one("/imported_id", "sample_account", detail));
+        }
         set(&mut self.name, name.as_ref(), "name", &mut change);
         set(&mut self.imported_id, imported_id.as_ref(), "imported_id", &mut change);
         set(&mut self.cadence_override, cadence_days.as_ref(), "cadence_days", &mut change);
@@ -543,15 +564,6 @@ impl StatusChange {
         members.refuse_unknown();
         members.build(|| Some(Self { status: status?, note: note.filter(|note| !note.is_empty()) }))
     }
-}
-
-fn as_date(value: &Value) -> Result<Date, Fault> {
-    let malformed = || Fault::new("malformed", "must be a date in the form YYYY-MM-DD");
-    let text = as_str(value)?;
-    if text.len() != 10 {
-        return Err(malformed());
-    }
-    text.parse().map_err(|_| malformed())
 }
 
 /// An account as it appears in payloads.

@@ -47,6 +47,9 @@ pub struct Filter {
     /// Last contacted before and after these times; an account that was never contacted matches neither.
     pub contacted_before: Option<Time>,
     pub contacted_after: Option<Time>,
+    /// Created at this time or later, and before that one, to the millisecond of the account's id.
+    pub created_since: Option<Time>,
+    pub created_before: Option<Time>,
     /// Reactivated from Do not contact by activity, and not moved by an operator since.
     pub campaign_hold: Option<bool>,
     pub fields: Vec<FieldFilter>,
@@ -146,6 +149,8 @@ impl Filter {
             contacted: members.optional("contacted", as_bool),
             contacted_before: members.optional("contacted_before", time),
             contacted_after: members.optional("contacted_after", time),
+            created_since: members.optional("created_since", time),
+            created_before: members.optional("created_before", time),
             campaign_hold: members.optional("campaign_hold", as_bool),
             fields: read_fields(&mut members, base),
             import: None,
@@ -170,6 +175,8 @@ impl Filter {
             "contacted": self.contacted,
             "contacted_before": self.contacted_before,
             "contacted_after": self.contacted_after,
+            "created_since": self.created_since,
+            "created_before": self.created_before,
             "campaign_hold": self.campaign_hold,
             "fields": list(self.fields.is_empty(), fields_to_json(&self.fields)),
         });

@@ -70,6 +70,9 @@ actions! {
     DigestSent = "digest.sent", "Sent the digest";
     DomainClaimed = "domain.claimed", "Confirmed an email domain";
     DomainReleased = "domain.released", "Released an email domain";
+    ExchangeRateChanged = "exchange_rate.changed", "Changed an exchange rate";
+    ExchangeRateCreated = "exchange_rate.created", "Added an exchange rate";
+    ExchangeRateDeleted = "exchange_rate.deleted", "Deleted an exchange rate";
     FactorAdded = "factor.added", "Added a second factor";
     FactorChanged = "factor.changed", "Renamed a passkey";
     FactorRemoved = "factor.removed", "Removed a second factor";
@@ -112,6 +115,8 @@ actions! {
     RedeliveryCancelled = "redelivery.cancelled", "Cancelled a bulk redelivery";
     RedeliveryStarted = "redelivery.started", "Started a bulk redelivery";
     RequestRefused = "request.refused", "Was refused: their role doesn't allow it";
+    SampleDataAdded = "sample_data.added", "Added sample data";
+    SampleDataRemoved = "sample_data.removed", "Removed sample data";
     SessionBegun = "session.begun", "Logged in";
     SessionEnded = "session.ended", "Logged out one of their other sessions";
     SessionFailed = "session.failed", "Refused a login";

@@ -265,6 +265,8 @@ pub struct Company {
     pub settings: Settings,
     /// The events that are written only because some webhook selects them.
     pub opt_in: OptIn,
+    /// When sample data was added, while it is there.
+    pub sample_since: Option<Time>,
     pub created_at: Time,
 }
 
@@ -410,6 +412,7 @@ mod tests {
             name: "Acme".to_owned(),
             settings: Settings::default(),
             opt_in: OptIn::default(),
+            sample_since: None,
             created_at: Time::from_micros(0),
         };
         let patched = |body: Value| acme.patched(body.as_object().unwrap());

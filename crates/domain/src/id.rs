@@ -93,7 +93,11 @@ ids! {
     NoteId = "nte_";
     /// What was edited or deleted in a contact, message or note.
     CorrectionId = "cor_";
+    /// What one unit of a currency is worth in the default currency, from a day on.
+    ExchangeRateId = "rat_";
     ImportId = "imp_";
+    /// A change of many accounts at once.
+    BulkId = "blk_";
     /// A mail to a member, from creation to sending.
     MailId = "mai_";
     InvitationId = "inv_";

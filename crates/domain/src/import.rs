@@ -9,7 +9,6 @@
 pub mod cell;
 pub mod charset;
 pub mod date;
-pub mod difference;
 pub mod failure;
 pub mod format;
 pub mod head;

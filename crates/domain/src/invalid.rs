@@ -1,5 +1,6 @@
 //! Errors in a request's members, and a reader that collects all of them.
 
+use jiff::civil::Date;
 use serde_json::{Map, Value};
 use utoipa::openapi::schema::ObjectBuilder;
 
@@ -46,7 +47,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 82] = [
+    pub const CODES: [&str; 84] = [
         "account_mismatch",
         "already_converted",
         "ambiguous",
@@ -57,6 +58,7 @@ impl Fault {
         "bad_redirect",
         "bad_url",
         "cursor_expired",
+        "default_currency",
         "empty",
         "filter_required",
         "forbidden_address",
@@ -86,6 +88,7 @@ impl Fault {
         "repeated",
         "required",
         "reserved_name",
+        "sample_account",
         "timed_out",
         "too_large",
         "too_long",
@@ -307,6 +310,15 @@ pub(crate) fn as_text(value: &Value, limit: text::Length) -> Result<String, Faul
     let text = as_str(value)?;
     limit.check(text)?;
     Ok(text.to_owned())
+}
+
+pub(crate) fn as_date(value: &Value) -> Result<Date, Fault> {
+    let malformed = || Fault::new("malformed", "must be a date in the form YYYY-MM-DD");
+    let text = as_str(value)?;
+    if text.len() != 10 {
+        return Err(malformed());
+    }
+    text.parse().map_err(|_| malformed())
 }
 
 pub(crate) fn as_bool(value: &Value) -> Result<bool, Fault> {

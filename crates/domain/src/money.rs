@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::invalid::{Fault, as_str};
 
-const DECIMALS: usize = 4;
+/// The digits after the decimal point of every amount.
+pub(crate) const DECIMALS: usize = 4;
 const MAX_WHOLE_DIGITS: usize = 14;
 const UNITS: i64 = 10_000;
 
@@ -26,8 +27,32 @@ impl Amount {
     }
 
     pub fn parse(text: &str) -> Result<Self, Fault> {
+        AMOUNT.parse(text).map(Self)
+    }
+
+    /// From a JSON string or a JSON number's literal text.
+    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+        AMOUNT.parse_json(value).map(Self)
+    }
+}
+
+const AMOUNT: Decimal =
+    Decimal { what: "amount", example: "1200.50", whole_digits: MAX_WHOLE_DIGITS, decimals: DECIMALS };
+
+/// How an exact decimal number is read: as an integer of its smallest units.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decimal {
+    pub what: &'static str,
+    pub example: &'static str,
+    pub whole_digits: usize,
+    pub decimals: usize,
+}
+
+impl Decimal {
+    pub fn parse(self, text: &str) -> Result<i64, Fault> {
+        let Self { whole_digits, decimals, .. } = self;
         let (whole, fraction) = match text.split_once('.') {
-            Some((_, "")) => return Err(malformed()),
+            Some((_, "")) => return Err(self.malformed()),
             Some(parts) => parts,
             None => (text, ""),
         };
@@ -36,35 +61,37 @@ impl Amount {
             return Err(if text.starts_with('-') {
                 Fault::new("negative", "must not be negative")
             } else {
-                malformed()
+                self.malformed()
             });
         }
         let whole = whole.trim_start_matches('0');
-        if whole.len() > MAX_WHOLE_DIGITS || fraction.len() > DECIMALS {
+        if whole.len() > whole_digits || fraction.len() > decimals {
             return Err(Fault::new(
                 "out_of_range",
                 format!(
-                    "must have at most {MAX_WHOLE_DIGITS} digits before the decimal point \
-                     and {DECIMALS} after it"
+                    "must have at most {whole_digits} digits before the decimal point and {decimals} after it"
                 ),
             ));
         }
-        let padded = format!("{whole}{fraction:0<DECIMALS$}");
-        padded.parse().map(Self).map_err(|_| malformed())
+        let padded = format!("{whole}{fraction:0<decimals$}");
+        padded.parse().map_err(|_| self.malformed())
     }
 
     /// From a JSON string or a JSON number's literal text.
-    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+    pub fn parse_json(self, value: &Value) -> Result<i64, Fault> {
         match value {
-            Value::String(text) => Self::parse(text),
-            Value::Number(number) => Self::parse(&number.to_string()),
-            _ => Err(Fault::new("wrong_type", "must be a string with a decimal amount")),
+            Value::String(text) => self.parse(text),
+            Value::Number(number) => self.parse(&number.to_string()),
+            _ => Err(Fault::new("wrong_type", format!("must be a string with a decimal {}", self.what))),
         }
     }
-}
 
-fn malformed() -> Fault {
-    Fault::new("malformed", "must be a decimal amount such as \"1200.50\", without an exponent or separators")
+    fn malformed(self) -> Fault {
+        let Self { what, example, .. } = self;
+        let detail =
+            format!("must be a decimal {what} such as \"{example}\", without an exponent or separators");
+        Fault::new("malformed", detail)
+    }
 }
 
 /// An ISO 4217 currency.
@@ -90,8 +117,9 @@ impl Currency {
         self.0.code()
     }
 
-    fn minor_digits(self) -> usize {
-        self.0.exponent().map_or(2, usize::from)
+    /// The digits after the decimal point of its smallest unit.
+    pub(crate) fn minor_digits(self) -> usize {
+        self.0.exponent().map_or(2, usize::from).min(DECIMALS)
     }
 }
 
@@ -113,7 +141,7 @@ impl Money {
     pub fn amount_text(&self) -> String {
         let (whole, fraction) = (self.amount.0 / UNITS, self.amount.0 % UNITS);
         let all = format!("{fraction:0DECIMALS$}");
-        let needed = all.trim_end_matches('0').len().max(self.currency.minor_digits()).min(DECIMALS);
+        let needed = all.trim_end_matches('0').len().max(self.currency.minor_digits());
         if needed == 0 { whole.to_string() } else { format!("{whole}.{}", &all[..needed]) }
     }
 }

@@ -81,7 +81,8 @@ SELECT c.slug AS project, reporting.id_text('acc_', a.id) AS id, a.imported_id, 
        to_timestamp(a.updated_at / 1e6) AS updated_at,
        reporting.id_text('chn_', a.channel) AS channel_id, a.cadence_days,
        a.snoozed_until::date AS snoozed_until, reporting.at(a.tracked_since) AS tracked_since,
-       a.campaign_hold = 1 AS campaign_hold
+       a.campaign_hold = 1 AS campaign_hold, a.sample = 1 AS sample,
+       reporting.at(a.imported_contact_at) AS imported_contact_at
 FROM account a
 JOIN company c ON c.id = a.company
 LEFT JOIN channel ch ON ch.company = a.company AND ch.id = a.channel
@@ -141,7 +142,8 @@ FROM credential t
 JOIN company c ON c.id = t.company;
 
 CREATE OR REPLACE VIEW reporting.channel AS
-SELECT c.slug AS project, reporting.id_text('chn_', ch.id) AS id, ch.name, reporting.at(ch.created_at) AS created_at
+SELECT c.slug AS project, reporting.id_text('chn_', ch.id) AS id, ch.name, reporting.at(ch.created_at) AS created_at,
+       ch.sample = 1 AS sample
 FROM channel ch
 JOIN company c ON c.id = ch.company;
 
@@ -237,6 +239,14 @@ SELECT c.slug AS project, v.name, v.query, reporting.at(v.created_at) AS created
        reporting.id_text('per_', v.created_by) AS created_by
 FROM saved_view v
 JOIN company c ON c.id = v.company;
+
+-- `rate` is what one unit of `currency` is worth in `base_currency`, from `valid_from` on.
+CREATE OR REPLACE VIEW reporting.exchange_rate AS
+SELECT c.slug AS project, reporting.id_text('rat_', r.id) AS id, r.base AS base_currency, r.currency,
+       DATE '1970-01-01' + r.valid_from::int AS valid_from, r.rate / 10000000000.0::numeric AS rate,
+       reporting.at(r.created_at) AS created_at
+FROM exchange_rate r
+JOIN company c ON c.id = r.company;
 
 CREATE OR REPLACE VIEW reporting.event AS
 SELECT c.slug AS project, reporting.id_text('evt_', e.id) AS id, e.kind AS type,

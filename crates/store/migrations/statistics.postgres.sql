@@ -39,6 +39,7 @@ ALTER TABLE contact ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE note ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE correction ALTER COLUMN account SET (n_distinct = -0.2), ALTER COLUMN entry SET (n_distinct = -0.8);
 ALTER TABLE contact_episode ALTER COLUMN account SET (n_distinct = -0.2);
+ALTER TABLE exchange_rate ALTER COLUMN base SET (n_distinct = 2), ALTER COLUMN currency SET (n_distinct = 30);
 ALTER TABLE cadence ALTER COLUMN status SET (n_distinct = 3);
 ALTER TABLE audit ALTER COLUMN actor_id SET (n_distinct = 50), ALTER COLUMN action SET (n_distinct = 50),
     ALTER COLUMN target SET (n_distinct = -0.1);
@@ -46,6 +47,7 @@ ALTER TABLE import_chunk ALTER COLUMN import SET (n_distinct = 200);
 ALTER TABLE import_error ALTER COLUMN import SET (n_distinct = 200);
 ALTER TABLE import_account ALTER COLUMN import SET (n_distinct = 200), ALTER COLUMN created SET (n_distinct = 2),
     ALTER COLUMN account SET (n_distinct = -0.5);
+ALTER TABLE bulk_change ALTER COLUMN bulk SET (n_distinct = 200), ALTER COLUMN account SET (n_distinct = -0.5);
 ALTER TABLE import_change ALTER COLUMN import SET (n_distinct = 200), ALTER COLUMN account SET (n_distinct = -0.5);
 ALTER TABLE mail ALTER COLUMN content SET (n_distinct = -0.2);
 ALTER TABLE promo_code ALTER COLUMN channel SET (n_distinct = -0.2);

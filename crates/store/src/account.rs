@@ -15,8 +15,8 @@ use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
-    account_address, account_field, account_site, activity, cadence, contact, conversation, correction,
-    history, import_data, mail_reference, message, note, tombstone, values,
+    account_address, account_field, account_site, activity, bulk_change, cadence, contact, conversation,
+    correction, history, import_data, mail_reference, message, note, sample, tombstone, values,
 };
 
 /// The columns of an account in the order that `read` takes them.
@@ -24,8 +24,10 @@ macro_rules! select_account {
     ($rest:literal) => {
         concat!(
             "SELECT a.id, a.imported_id, a.name, a.status, a.custom_fields, a.value_amount, a.value_currency, ",
-            "a.promo_code, a.channel, c.name, a.acquired_at, a.last_contact_at, s.first_seen_at, s.last_seen_at, ",
-            "a.cadence_days, a.snoozed_until, a.tracked_since, a.campaign_hold, a.created_at, a.updated_at ",
+            "a.promo_code, a.channel, c.name, a.acquired_at, a.last_contact_at, a.imported_contact_at, ",
+            "s.first_seen_at, s.last_seen_at, ",
+            "a.cadence_days, a.snoozed_until, a.tracked_since, a.campaign_hold, a.sample, a.created_at, ",
+            "a.updated_at ",
             "FROM account a ",
             "LEFT JOIN channel c ON c.company = a.company AND c.id = a.channel ",
             "LEFT JOIN account_seen s ON s.company = a.company AND s.account = a.id ",
@@ -42,7 +44,7 @@ statements! {
     company LOCK_BY_IMPORTED_ID =
         select_account!("WHERE a.company = $1 AND a.imported_id = ANY($2) ORDER BY a.id FOR UPDATE OF a");
     company ID_BY_IMPORTED_ID = "SELECT imported_id, id FROM account WHERE company = $1 AND imported_id = ANY($2)";
-    company IMPORTED_ID = "SELECT imported_id FROM account WHERE company = $1 AND id = $2";
+    company DELETED = "SELECT imported_id, sample FROM account WHERE company = $1 AND id = $2";
     company EXISTING = "SELECT id FROM account WHERE company = $1 AND id = ANY($2)";
     company IMPORTED_ID_TAKEN = "SELECT id FROM account WHERE company = $1 AND imported_id = $2 AND id <> $3";
     company DELETE = "DELETE FROM account WHERE company = $1 AND id = $2";
@@ -98,6 +100,10 @@ pub(crate) static INSERT: InsertMany = InsertMany::logged(
 
 pub(crate) static UPDATE: UpdateMany = UpdateMany::logged("account", &[("id", Type::Bytes)], COLUMNS);
 
+/// Apart from the others, because only imports change it.
+pub(crate) static SET_IMPORTED_CONTACT: UpdateMany =
+    UpdateMany::new("account", &[("id", Type::Bytes)], &[("imported_contact_at", Type::Int)]);
+
 pub(crate) static INSERT_WORDS: InsertMany = InsertMany::new(
     "account_word",
     &[("word", Type::Text), ("account", Type::Bytes)],
@@ -110,6 +116,11 @@ pub struct Edit<'a> {
     /// The account as it was when it was locked. Only what differs from it is written to the index rows.
     pub before: &'a Account,
     pub after: &'a Account,
+}
+
+/// The accounts with these ids that exist, in the order of the ids.
+pub fn some(snapshot: &mut Snapshot, ids: &[AccountId]) -> Result<Vec<Account>, Error> {
+    crate::account_list::load(snapshot, ids)
 }
 
 pub fn get(snapshot: &mut Snapshot, id: AccountId) -> Result<Option<Account>, Error> {
@@ -168,9 +179,11 @@ pub fn write(tx: &mut Tx, new: &[&Account], edits: &[Edit]) -> Result<bool, Erro
     if !insert_rows(tx, new)? {
         return Ok(false);
     }
+    sample::mark(tx, new)?;
     insert_words(tx, new)?;
     cadence::begin(tx, new)?;
     update_rows(tx, edits)?;
+    set_imported_contacts(tx, new, edits)?;
     cadence::follow(tx, edits)?;
     account_field::write(tx, new, edits)?;
     Ok(true)
@@ -194,6 +207,16 @@ fn update_rows(tx: &mut Tx, edits: &[Edit]) -> Result<(), Error> {
         row.bind(&mut rows);
     }
     tx.update(&UPDATE, &rows)
+}
+
+/// Writes the imported contacts that are new; free if none are.
+fn set_imported_contacts(tx: &mut Tx, new: &[&Account], edits: &[Edit]) -> Result<(), Error> {
+    let new = new.iter().copied().filter(|account| account.imported_contact_at.is_some());
+    let edits = edits.iter().filter(|edit| edit.before.imported_contact_at != edit.after.imported_contact_at);
+    let changed = new.chain(edits.map(|edit| edit.after));
+    let rows: Vec<Value> =
+        changed.flat_map(|account| [Value::from(&account.id), account.imported_contact_at.into()]).collect();
+    tx.update(&SET_IMPORTED_CONTACT, &rows)
 }
 
 /// Replaces the search words of an account with those of its current name and imported_id.
@@ -227,8 +250,12 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
 /// frozen deliveries are still sent, and so does the fact that it was deleted. Returns how many rows of each table were
 /// deleted, except for tables that are derived from others.
 pub fn delete(tx: &mut Tx, id: AccountId, now: Time) -> Result<Vec<(&'static str, u64)>, Error> {
-    if let Some(mut row) = tx.query_opt(&IMPORTED_ID, values![&id])? {
-        tombstone::insert(tx, &Tombstone { id, imported_id: row.take()?, deleted_at: now })?;
+    if let Some(mut row) = tx.query_opt(&DELETED, values![&id])? {
+        let (imported_id, is_sample): (_, bool) = (row.take()?, row.take()?);
+        // Readers that follow the accounts never heard of a sample account.
+        if !is_sample {
+            tombstone::insert(tx, &Tombstone { id, imported_id, deleted_at: now })?;
+        }
     }
     mail_reference::delete_of_account(tx, id)?;
     account_field::delete_of_account(tx, id)?;
@@ -245,6 +272,7 @@ pub fn delete(tx: &mut Tx, id: AccountId, now: Time) -> Result<Vec<(&'static str
         ("note", note::delete_of_account(tx, id)?),
         ("correction", correction::delete_of_account(tx, id)?),
         ("import_change", import_data::delete_of_account(tx, id)?),
+        ("bulk_change", bulk_change::delete_of_account(tx, id)?),
         ("account", tx.execute(&DELETE, values![&id])?),
     ]);
     Ok(deleted)
@@ -306,6 +334,7 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         },
         acquired_at: row.take()?,
         last_contact_at: row.take()?,
+        imported_contact_at: row.take()?,
         first_seen_at: row.take()?,
         last_seen_at: row.take()?,
         cadence_override: row.take()?,
@@ -315,6 +344,7 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
             .transpose()?,
         tracked_since: row.take()?,
         campaign_hold: row.take()?,
+        sample: row.take()?,
         created_at: row.take()?,
         updated_at: row.take()?,
     })

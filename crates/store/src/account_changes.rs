@@ -1,5 +1,7 @@
-//! The accounts of a company in the order of their last change, for readers that follow them with a cursor. The order is
-//! in a log, `account_change`, that is only added to; an entry counts while its account still has that number.
+//! The accounts of a company in the order of their last change, for readers that follow them with a cursor. Sample
+//! accounts are left out: they aren't for other systems.
+//!
+//! The order is in a log, `account_change`, that is only added to; an entry counts while its account still has that number.
 
 use rapport_domain::account::Account;
 use rapport_domain::id::AccountId;
@@ -108,7 +110,9 @@ pub fn after(snapshot: &mut Snapshot, asked: &AccountsAfter, settled: Settled) -
             What::Deleted(tombstone) => deleted.push(tombstone),
         }
     }
-    Ok(Changes { accounts: load(snapshot, &ids)?, deleted, next, more: passed < total || is_full })
+    let mut accounts = load(snapshot, &ids)?;
+    accounts.retain(|account| !account.sample);
+    Ok(Changes { accounts, deleted, next, more: passed < total || is_full })
 }
 
 fn read_account(mut row: Row) -> Result<Change, Error> {

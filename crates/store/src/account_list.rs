@@ -2,12 +2,17 @@
 //!
 //! A page is read in two steps: first the keys of its accounts from an index, then those accounts.
 
+mod column_walk;
+mod created_terms;
 mod cursor;
 mod field_terms;
+pub(crate) mod groups;
 mod keys;
+mod order;
 #[cfg(test)]
 mod plans;
 mod ranges;
+mod sort;
 mod sql;
 pub(crate) mod terms;
 
@@ -16,12 +21,14 @@ use std::collections::HashMap;
 use rapport_domain::account::Account;
 pub use rapport_domain::audience::Filter as AccountFilter;
 use rapport_domain::id::AccountId;
-use rapport_domain::invalid::Fault;
 use rapport_domain::time::Time;
 
 pub use self::cursor::{Cursor, NotACursor};
 use self::cursor::{Key, Place};
-use self::keys::{Order, Terms};
+use self::groups::Groups;
+use self::keys::Terms;
+use self::order::Order;
+pub use self::sort::{By, Sort};
 pub(crate) use self::sql::{Sql, count};
 use crate::account::{read, select_account};
 use crate::engine::Query;
@@ -33,40 +40,6 @@ use crate::value::{Row, Value};
 
 statements! {
     company BY_IDS = select_account!("WHERE a.company = $1 AND a.id = ANY($2)");
-}
-
-/// The order of a list. Ties are ordered by id, so every order is total.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub enum Sort {
-    #[default]
-    Newest,
-    Oldest,
-    Name,
-    NameDescending,
-    /// The most recently seen first, those never seen last.
-    LastSeen,
-}
-
-impl Sort {
-    pub const ALL: [Self; 5] = [Self::Newest, Self::Oldest, Self::Name, Self::NameDescending, Self::LastSeen];
-
-    /// The API's name for it; a minus means descending.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Newest => "-created_at",
-            Self::Oldest => "created_at",
-            Self::Name => "name",
-            Self::NameDescending => "-name",
-            Self::LastSeen => "-last_seen_at",
-        }
-    }
-
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        Self::ALL
-            .into_iter()
-            .find(|sort| sort.as_str() == text)
-            .ok_or_else(|| Fault::not_one_of("unknown_sort", Self::ALL.map(Self::as_str)))
-    }
 }
 
 /// A page of the list.
@@ -115,8 +88,9 @@ impl ListAccounts {
         let fetch = 1 + if self.limit <= DEFAULT_LIMIT { DEFAULT_LIMIT } else { MAX_LIMIT };
         let narrow = terms.narrow_source(self.sort, snapshot)?;
         let order = Order { sort: self.sort, after, limit: fetch };
+        let groups = Groups::of(self.sort.by, snapshot)?;
         let mut places: Vec<Place> = Vec::new();
-        for sql in terms.queries(narrow.as_ref(), order) {
+        for sql in terms.queries(narrow.as_ref(), order, &groups) {
             if i64::try_from(places.len()).is_ok_and(|found| found < fetch) {
                 let rows = snapshot.query_text(sql.text(), sql.values())?;
                 let found = rows.into_iter().map(|row| read_place(self.sort, row));
@@ -129,10 +103,18 @@ impl ListAccounts {
 
 fn read_place(sort: Sort, mut row: Row) -> Result<Place, Error> {
     let id = row.take()?;
-    let key = match sort {
-        Sort::Newest | Sort::Oldest => Key::Id,
-        Sort::Name | Sort::NameDescending => Key::Name(row.take()?),
-        Sort::LastSeen => Key::Seen { day: row.take()?, at: row.take()? },
+    let key = match sort.by {
+        By::Created => Key::Id,
+        By::Name => Key::Name(row.take()?),
+        By::LastSeen => Key::Seen { day: row.take()?, at: row.take()? },
+        By::PromoCode | By::Channel => row.take::<Option<String>>()?.map_or(Key::Missing, Key::Text),
+        By::Value => match (row.take()?, row.take()?) {
+            (Some(currency), Some(amount)) => Key::Value { currency, amount },
+            _ => Key::Missing,
+        },
+        By::Status | By::FirstSeen | By::LastContact | By::Acquired | By::Updated => {
+            row.take::<Option<i64>>()?.map_or(Key::Missing, Key::Number)
+        }
     };
     Ok(Place { id, key })
 }
@@ -168,27 +150,12 @@ pub fn count_capped(
     if terms.are_empty() {
         return Ok(CappedCount { count: 0, capped: false });
     }
-    let narrow = terms.narrow_source(Sort::Newest, snapshot)?;
+    let (narrow, groups) = (terms.narrow_source(Sort::NEWEST, snapshot)?, Groups::default());
     let mut found = 0;
-    for sql in terms.countable(narrow.as_ref(), cap.saturating_add(1)) {
+    for sql in terms.countable(narrow.as_ref(), cap.saturating_add(1), &groups) {
         if found <= cap {
             found += count(&sql, snapshot)?;
         }
     }
     Ok(CappedCount { count: found.min(cap), capped: found > cap })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sorts_have_their_words() {
-        for sort in Sort::ALL {
-            assert_eq!(Sort::parse(sort.as_str()), Ok(sort));
-        }
-        let refused = Sort::parse("last_seen_at").unwrap_err();
-        assert_eq!(refused.code, "unknown_sort");
-        assert!(refused.detail.contains("-last_seen_at"), "{}", refused.detail);
-    }
 }

@@ -26,7 +26,7 @@ statements! {
     company ACTIVE_DAYS = "SELECT day, CAST(sum(count) AS BIGINT), max(last_used_at) FROM activity_count \
                            WHERE company = $1 AND account = $2 AND day > 0 AND day < $3 GROUP BY day \
                            ORDER BY day DESC LIMIT $4";
-    company ANYBODY = "SELECT account FROM account_seen WHERE company = $1 LIMIT 1";
+    company ANYBODY = "SELECT account FROM account_seen WHERE company = $1 ORDER BY account LIMIT $2";
     company LIST = "SELECT seq, occurred_at, received_at, kind, feature, metadata FROM activity \
                     WHERE company = $1 AND account = $2 AND (occurred_at < $3 OR (occurred_at = $3 AND seq < $4)) \
                     ORDER BY occurred_at DESC, seq DESC LIMIT $5";
@@ -71,15 +71,16 @@ pub(crate) static SEE: InsertMany = InsertMany::new(
         ("last_seen_day", Type::Int),
     ],
     "ON CONFLICT (company, account) DO UPDATE SET \
-     first_seen_at = CASE WHEN excluded.first_seen_at < account_seen.first_seen_at \
-     THEN excluded.first_seen_at ELSE account_seen.first_seen_at END, \
      last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
      THEN excluded.last_seen_at ELSE account_seen.last_seen_at END \
-     RETURNING account, last_seen_day",
+     RETURNING account, last_seen_day, first_seen_at",
 );
 
 pub(crate) static SEE_DAY: UpdateMany =
     UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("last_seen_day", Type::Int)]);
+
+pub(crate) static SEE_FIRST: UpdateMany =
+    UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("first_seen_at", Type::Int)]);
 
 pub(crate) static TAKE_MARK: InsertMany = InsertMany::new(
     "event_mark",
@@ -163,18 +164,22 @@ pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
             seen.day.into(),
         ]);
     }
-    // The indexed day is left out of the upsert and moved forward only when necessary, so that an index entry
+    // The indexed day and first time are left out of the upsert and moved only when necessary, so that an index entry
     // is rewritten once a day rather than once per event.
-    let mut later = Vec::new();
+    let (mut later, mut earlier) = (Vec::new(), Vec::new());
     for mut row in tx.insert(&SEE, &rows)? {
-        let (account, kept): (AccountId, Day) = (row.take()?, row.take()?);
-        let place = seen.binary_search_by_key(&account, |seen| seen.account);
-        if let Some(seen) = place.ok().map(|place| &seen[place])
-            && seen.day > kept
-        {
-            later.push((account, seen.day));
+        let (account, day, first): (AccountId, Day, Time) = (row.take()?, row.take()?, row.take()?);
+        let Ok(place) = seen.binary_search_by_key(&account, |seen| seen.account) else { continue };
+        if seen[place].day > day {
+            later.push((account, seen[place].day));
+        }
+        if seen[place].first < first {
+            earlier.push((account, seen[place].first));
         }
     }
+    let rows: Vec<Value> =
+        earlier.iter().flat_map(|(account, first)| [Value::from(account), Value::from(*first)]).collect();
+    tx.update(&SEE_FIRST, &rows)?;
     let rows: Vec<Value> =
         later.iter().flat_map(|(account, day)| [Value::from(account), Value::from(*day)]).collect();
     tx.update(&SEE_DAY, &rows)
@@ -224,9 +229,12 @@ pub fn total(snapshot: &mut Snapshot, account: AccountId) -> Result<i64, Error> 
     row.map_or(Ok(0), |mut row| row.take())
 }
 
-/// Whether any account of the company was ever seen.
-pub fn has_any(snapshot: &mut Snapshot) -> Result<bool, Error> {
-    Ok(snapshot.query_opt(&ANYBODY, &[])?.is_some())
+/// Whether any account of the company but these few was ever seen.
+pub fn has_any(snapshot: &mut Snapshot, besides: &[AccountId]) -> Result<bool, Error> {
+    let enough = i64::try_from(besides.len()).unwrap_or(i64::MAX).saturating_add(1);
+    let rows = snapshot.query(&ANYBODY, values![enough])?;
+    let seen: Vec<AccountId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
+    Ok(seen.iter().any(|account| !besides.contains(account)))
 }
 
 /// A day on which an account was active.

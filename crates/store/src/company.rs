@@ -21,7 +21,8 @@ macro_rules! company_columns {
     () => {
         "c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, c.digest_weekday, c.time_zone, \
          c.default_currency, c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, \
-         c.session_max_minutes, c.second_factor_required, c.late_events_move, c.opt_in_events, c.created_at"
+         c.session_max_minutes, c.second_factor_required, c.late_events_move, c.opt_in_events, c.sample_since, \
+         c.created_at"
     };
 }
 pub(crate) use company_columns;
@@ -158,6 +159,7 @@ pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
             late_events_move: row.take()?,
         },
         opt_in: OptIn::from_stored(&row.take::<String>()?),
+        sample_since: row.take()?,
         created_at: row.take()?,
     })
 }

@@ -2,9 +2,9 @@
 //! mappings and words; and their deletion.
 
 use rapport_domain::account::Account;
+use rapport_domain::difference::Differences;
 use rapport_domain::history::Actor;
 use rapport_domain::id::{AccountId, ImportId};
-use rapport_domain::import::difference::Differences;
 use rapport_domain::import::status_word::{MAX_WORDS, StatusWords};
 use rapport_domain::time::Time;
 

@@ -18,6 +18,7 @@ pub mod activity_day;
 pub mod address_change;
 pub mod audit;
 pub mod backlog;
+pub mod bulk_change;
 pub mod cadence;
 pub mod cadence_preview;
 mod cadence_ranges;
@@ -49,6 +50,7 @@ pub mod erasure;
 mod error;
 pub mod event;
 pub mod event_feed;
+pub mod exchange_rate;
 pub mod facts;
 pub mod fan_out;
 mod faults;
@@ -79,6 +81,7 @@ pub mod recovery_code;
 pub mod redelivery;
 pub mod removed_member;
 pub mod retention;
+pub mod sample;
 pub mod saved_view;
 pub mod sealed;
 pub mod second_factor;
@@ -115,6 +118,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_changes::STATEMENTS,
         account_field::STATEMENTS,
         account_list::STATEMENTS,
+        account_list::groups::STATEMENTS,
         account_list::terms::STATEMENTS,
         account_site::STATEMENTS,
         activity::STATEMENTS,
@@ -122,6 +126,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         address_change::STATEMENTS,
         audit::STATEMENTS,
         backlog::STATEMENTS,
+        bulk_change::STATEMENTS,
         cadence::STATEMENTS,
         campaign::STATEMENTS,
         channel::STATEMENTS,
@@ -143,6 +148,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         erasure::STATEMENTS,
         event::STATEMENTS,
         event_feed::STATEMENTS,
+        exchange_rate::STATEMENTS,
         fan_out::STATEMENTS,
         history::STATEMENTS,
         mail_reference::STATEMENTS,
@@ -165,6 +171,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         redelivery::STATEMENTS,
         removed_member::STATEMENTS,
         retention::STATEMENTS,
+        sample::STATEMENTS,
         saved_view::STATEMENTS,
         sealed::STATEMENTS,
         second_factor::STATEMENTS,

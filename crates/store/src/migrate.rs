@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 35] = [
+const MIGRATIONS: [&str; 39] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -49,6 +49,10 @@ const MIGRATIONS: [&str; 35] = [
     include_str!("../migrations/0033_choose.sql"),
     include_str!("../migrations/0034_corrections.sql"),
     include_str!("../migrations/0035_real_files.sql"),
+    include_str!("../migrations/0036_exchange_rates.sql"),
+    include_str!("../migrations/0037_sample_data.sql"),
+    include_str!("../migrations/0038_imported_contact.sql"),
+    include_str!("../migrations/0039_account_orders.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

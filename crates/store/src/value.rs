@@ -7,9 +7,9 @@ use std::error::Error as StdError;
 use rapport_domain::activity::EventMark;
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
-    AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CorrectionId,
-    CredentialId, DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, NoteId,
-    PasskeyId, PersonId, RedeliveryId, RejectId, ResponseId, SessionId, SsoId, WebhookId,
+    AccountId, AuditId, BulkId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CorrectionId,
+    CredentialId, DeliveryId, EventId, ExchangeRateId, FormId, HistoryId, ImportId, InvitationId, MailId,
+    MessageId, NoteId, PasskeyId, PersonId, RedeliveryId, RejectId, ResponseId, SessionId, SsoId, WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
@@ -265,6 +265,7 @@ macro_rules! id_values {
 id_values!(
     AccountId,
     AuditId,
+    BulkId,
     CampaignId,
     ContactId,
     ImportId,
@@ -278,6 +279,7 @@ id_values!(
     CredentialId,
     DeliveryId,
     EventId,
+    ExchangeRateId,
     HistoryId,
     MessageId,
     NoteId,

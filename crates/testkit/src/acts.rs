@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use fantoccini::Locator;
-use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
+use fantoccini::actions::{InputSource as _, KeyAction, KeyActions, MouseActions, PointerAction};
 use fantoccini::elements::{Element, ElementRef};
 use fantoccini::error::CmdError;
 use serde_json::json;
@@ -166,6 +166,17 @@ impl Browser {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
+    }
+
+    /// Moves the mouse over what a selector finds, without a click.
+    pub async fn hover(&self, selector: &str) {
+        self.until(&format!("{selector} to hover over"), async || {
+            let Some(element) = self.shown(Locator::Css(selector)).await? else { return Ok(missing()) };
+            let over = PointerAction::MoveToElement { element, duration: None, x: 0.0, y: 0.0 };
+            self.client.perform_actions(MouseActions::new("mouse".to_owned()).then(over)).await?;
+            Ok(Look::Found(()))
+        })
+        .await;
     }
 
     /// Drags one element onto another, as a mouse does.

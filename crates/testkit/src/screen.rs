@@ -58,6 +58,13 @@ impl Browser {
         self.expect_script("return [innerWidth, innerHeight]", &json!([width, height])).await;
     }
 
+    /// Shows pages as they are printed, or as on a screen again.
+    pub async fn print(&self, is_printed: bool) {
+        let media = json!({ "media": if is_printed { "print" } else { "screen" } });
+        let command = Command("Emulation.setEmulatedMedia", media);
+        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("{is_printed}: {error}"));
+    }
+
     /// Gives the window back the size that it was opened with, for the next test.
     pub async fn restore_size(&self) {
         let command = Command("Emulation.clearDeviceMetricsOverride", json!({}));

@@ -113,12 +113,35 @@ document.addEventListener("input", (event) => {
   }, 300);
 });
 
+// A click anywhere in a row opens it, except on what has a meaning of its own, and while text is selected.
+const OWN = "a, button, input, select, textarea, label, summary, .sheet, .pick";
+const rowAt = (event) => (event.target.closest?.(OWN) ? undefined : event.target.closest?.("tr[data-href]")?.dataset.href);
+document.addEventListener("click", (event) => {
+  const href = rowAt(event);
+  if (!href || event.defaultPrevented || !getSelection().isCollapsed) return;
+  if (event.ctrlKey || event.metaKey || event.shiftKey) window.open(href, "_blank", "noopener");
+  else location.href = href;
+});
+// The middle button opens a tab. Pressing it would start scrolling in some browsers.
+document.addEventListener("mousedown", (event) => event.button === 1 && rowAt(event) && event.preventDefault());
+document.addEventListener("auxclick", (event) => {
+  const href = event.button === 1 && rowAt(event);
+  if (href) window.open(href, "_blank", "noopener");
+});
+
 // One box ticks all rows. Without the script, the server reads it as all rows of the page.
 document.addEventListener("change", (event) => {
   const box = event.target;
   if (box.matches?.("input[data-all]")) all(`input[name=account][form="${box.getAttribute("form")}"]`).forEach((row) => (row.checked = box.checked));
   else if (box.matches?.("input[name=account]") && !box.checked) all("input[data-all]").forEach((whole) => (whole.checked = false));
+  if (box.getAttribute?.("form") === "bulk") countPicked();
 });
+// The bar says how many rows are ticked.
+function countPicked() {
+  const picked = all("input[name=account][form=bulk]:checked").length;
+  all("[data-picked]").forEach((place) => (place.textContent = `${picked} selected`));
+}
+countPicked();
 
 // Menus close on Escape and on a click elsewhere.
 document.addEventListener("click", (event) => {
@@ -131,6 +154,11 @@ document.addEventListener("toggle", (event) => {
   all("details.menu[open]").forEach((other) => other !== menu && !other.contains(menu) && (other.open = false));
   one("[autofocus], .sheet input:not([type=hidden]), .sheet select, .sheet textarea, .sheet button", menu)?.focus();
 }, true);
+
+// The parts of a total show while its button has the focus.
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && event.target.matches?.("button.worth")) event.target.blur();
+});
 
 // After a refused form, focus the first invalid field.
 one("[aria-invalid=true]")?.focus();

@@ -8,8 +8,8 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use rapport_domain::account::Account;
+use rapport_domain::difference::{Differences, Shown};
 use rapport_domain::id::{AccountId, ImportId};
-use rapport_domain::import::difference::{Differences, Shown};
 use rapport_domain::import::failure::{Findings, in_words};
 use rapport_domain::import::preview::{Difference, Named, Preview, RowError};
 use rapport_domain::import::reading::Position;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rapport_domain::account::Account;
+use rapport_domain::difference::Differences;
 use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, CompanyId, ImportId};
-use rapport_domain::import::difference::Differences;
 use rapport_domain::import::failure::{Findings, in_words};
 use rapport_domain::import::reading::Position;
 use rapport_domain::import::{Counts, Import, MAX_KEPT_ERRORS, STEP_ROWS, State};

@@ -97,7 +97,7 @@ impl Command for Restore {
             if reverted.renamed {
                 renamed.push(account.clone());
             }
-            if reverted.restored > 0 {
+            if account != before {
                 changed.push((before, account));
             }
         }

@@ -73,6 +73,7 @@ mod tests {
             name: "Acme & <Sons>".to_owned(),
             settings,
             opt_in: OptIn::default(),
+            sample_since: None,
             created_at: Time::from_micros(0),
         };
         let now = Time::parse("2026-01-05T20:00:00Z").unwrap();

@@ -11,11 +11,11 @@ use rapport_store::{Error, Query as _, Snapshot, channel, saved_view};
 use crate::read::{CappedCount, Viewer};
 
 pub use rapport_store::account_field::names as field_names;
-pub use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
+pub use rapport_store::account_list::{AccountPage, By, Cursor, ListAccounts, Sort};
 
 /// How many custom fields the menus of the list offer. A query may name others.
 const OFFERED_FIELDS: i64 = 40;
-/// How many promo codes and custom fields the form of a new account suggests.
+/// How many promo codes and custom fields the form of a new account suggests, and how many codes the list offers.
 const SUGGESTED: i64 = 100;
 /// How many accounts the search finds.
 const SEARCHED: i64 = 8;
@@ -33,6 +33,8 @@ pub struct ListPage {
     pub channels: Vec<Channel>,
     pub fields: Vec<String>,
     pub views: Vec<SavedView>,
+    /// Promo codes that aren't archived, each with the name of its channel.
+    pub codes: Vec<(String, String)>,
 }
 
 /// Without a question it lists nothing.
@@ -44,7 +46,13 @@ pub fn list_page(snapshot: &mut Snapshot, question: Option<&ListAccounts>) -> Re
     let mut channels = channel::list(snapshot)?;
     channels.sort_by_key(|channel| channel.name.to_lowercase());
     let fields = field_names(snapshot, None, OFFERED_FIELDS)?.items;
-    Ok(ListPage { page, count, channels, fields, views: saved_view::list(snapshot)? })
+    let codes = channel::all_codes(snapshot)?.into_iter().filter(|code| code.archived_at.is_none());
+    let codes = codes.filter_map(|code| {
+        let channel = channels.iter().find(|channel| channel.id == code.channel)?;
+        Some((code.code.as_str().to_owned(), channel.name.clone()))
+    });
+    let codes = codes.take(usize::try_from(SUGGESTED).unwrap_or(0)).collect();
+    Ok(ListPage { page, count, channels, fields, views: saved_view::list(snapshot)?, codes })
 }
 
 fn list_and_count(

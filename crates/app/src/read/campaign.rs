@@ -15,7 +15,7 @@ pub use rapport_store::campaign::{Counts, list};
 /// How many names of custom fields a form with conditions suggests.
 pub(super) const NAMES: i64 = 200;
 /// The order of the accounts on a campaign's page.
-pub const PAGE_SORT: Sort = Sort::Newest;
+pub const PAGE_SORT: Sort = Sort::NEWEST;
 
 /// A page of campaigns, newest first, and the channels that their filters name.
 pub fn list_page(

@@ -2,8 +2,11 @@
 
 use rapport_domain::channel::{Channel, ChannelCode, PromoCode};
 use rapport_domain::channel_total::{CodeTotal, Counted};
+use rapport_domain::exchange_rate::total::Rates;
 use rapport_domain::id::ChannelId;
 use rapport_store::{Error, Snapshot, channel, channel_total};
+
+use crate::read::{Viewer, exchange_rate};
 
 /// Every channel, and every code of each.
 pub fn all(snapshot: &mut Snapshot) -> Result<(Vec<Channel>, Vec<ChannelCode>), Error> {
@@ -16,14 +19,17 @@ pub struct ListPage {
     pub channels: Vec<Channel>,
     pub codes: Vec<ChannelCode>,
     pub totals: Vec<CodeTotal>,
+    /// For the values of the totals.
+    pub rates: Rates,
     pub counted: Option<Counted>,
 }
 
-pub fn list_page(snapshot: &mut Snapshot) -> Result<ListPage, Error> {
+pub fn list_page(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<ListPage, Error> {
     let (mut channels, codes) = all(snapshot)?;
     channels.sort_by_key(|channel| channel.name.to_lowercase());
     let (totals, counted) = (channel_total::all(snapshot)?, channel_total::counted(snapshot)?);
-    Ok(ListPage { channels, codes, totals, counted })
+    let rates = rates_of(snapshot, viewer, &totals)?;
+    Ok(ListPage { channels, codes, totals, rates, counted })
 }
 
 /// Everything a channel's page shows.
@@ -31,13 +37,20 @@ pub struct ChannelPage {
     pub channel: Channel,
     pub codes: Vec<ChannelCode>,
     pub totals: Vec<CodeTotal>,
+    /// For the values of the totals.
+    pub rates: Rates,
     pub counted: Option<Counted>,
 }
 
-pub fn page(snapshot: &mut Snapshot, id: ChannelId) -> Result<Option<ChannelPage>, Error> {
+pub fn page(snapshot: &mut Snapshot, viewer: &Viewer, id: ChannelId) -> Result<Option<ChannelPage>, Error> {
     let Some((channel, codes)) = one(snapshot, id)? else { return Ok(None) };
     let (totals, counted) = (channel_total::of_channel(snapshot, id)?, channel_total::counted(snapshot)?);
-    Ok(Some(ChannelPage { channel, codes, totals, counted }))
+    let rates = rates_of(snapshot, viewer, &totals)?;
+    Ok(Some(ChannelPage { channel, codes, totals, rates, counted }))
+}
+
+fn rates_of(snapshot: &mut Snapshot, viewer: &Viewer, totals: &[CodeTotal]) -> Result<Rates, Error> {
+    exchange_rate::today(snapshot, viewer, totals.iter().filter_map(|total| total.currency))
 }
 
 /// A channel and its codes.

@@ -22,7 +22,7 @@ pub struct Extent {
 impl Extent {
     /// Lists by id, which never changes, so that each account appears once even if it is edited during the export.
     pub fn new(viewer: &Viewer, filter: Filter, newest_first: bool) -> Self {
-        let sort = if newest_first { Sort::Newest } else { Sort::Oldest };
+        let sort = if newest_first { Sort::NEWEST } else { Sort::OLDEST };
         Self { filter, sort, now: viewer.now }
     }
 

@@ -2,10 +2,11 @@
 
 use rapport_store::{Error, Snapshot, invitation, member};
 
-use crate::read::pulse;
+use crate::read::{Viewer, pulse};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstSteps {
+    /// Sample accounts don't count.
     pub has_accounts: bool,
     /// The product has reported activity.
     pub is_connected: bool,
@@ -25,8 +26,12 @@ impl FirstSteps {
     }
 }
 
-pub(super) fn taken(snapshot: &mut Snapshot, has_accounts: bool) -> Result<FirstSteps, Error> {
-    let is_connected = pulse::is_connected(snapshot)?;
+pub(super) fn taken(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    has_accounts: bool,
+) -> Result<FirstSteps, Error> {
+    let is_connected = pulse::is_connected(snapshot, viewer)?;
     let has_team = member::list(snapshot)?.len() > 1 || !invitation::list(snapshot)?.is_empty();
     Ok(FirstSteps { has_accounts, is_connected, has_team })
 }

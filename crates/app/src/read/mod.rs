@@ -7,6 +7,7 @@
 pub mod account;
 pub mod accounts;
 pub mod audit;
+pub mod bulk;
 pub mod campaign;
 pub mod channel;
 pub mod clients;
@@ -16,6 +17,7 @@ pub mod credential;
 pub mod dashboard;
 pub mod delivery;
 pub mod digest;
+pub mod exchange_rate;
 pub mod export;
 pub mod factors;
 pub mod feed;

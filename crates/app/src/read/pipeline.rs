@@ -2,24 +2,27 @@
 
 use std::collections::HashMap;
 
+use rapport_domain::exchange_rate::total::Rates;
 use rapport_domain::id::AccountId;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 use rapport_store::account_list::AccountFilter;
 use rapport_store::{Error, Query as _, Snapshot, history, stage_totals};
 
-use crate::read::Viewer;
 use crate::read::accounts::{AccountPage, Cursor, ListAccounts, Sort};
+use crate::read::{Viewer, exchange_rate};
 
 pub use rapport_store::recent::{NamedMove, moves};
 pub use rapport_store::stage_totals::Stage;
 
 /// The order of the accounts in a stage.
-pub const BOARD_SORT: Sort = Sort::Newest;
+pub const BOARD_SORT: Sort = Sort::NEWEST;
 
 pub struct Board {
     /// Every stage with some of its accounts.
     pub stages: Vec<(Stage, AccountPage)>,
+    /// For the values of the stages.
+    pub rates: Rates,
     /// When each of these accounts entered its stage.
     pub entered: HashMap<AccountId, Time>,
 }
@@ -31,6 +34,7 @@ pub fn board(
     place: impl Fn(Status) -> (Option<Cursor>, i64),
 ) -> Result<Board, Error> {
     let stages = stage_totals::stages(snapshot)?;
+    let rates = rates_of(snapshot, viewer, &stages)?;
     let with_accounts = |stage: Stage| {
         let (cursor, limit) = place(stage.status);
         let filter = AccountFilter { statuses: vec![stage.status], ..AccountFilter::default() };
@@ -41,5 +45,11 @@ pub fn board(
     let accounts: Vec<AccountId> =
         stages.iter().flat_map(|(_, page)| &page.items).map(|account| account.id).collect();
     let entered = history::entered(snapshot, &accounts)?.into_iter().collect();
-    Ok(Board { stages, entered })
+    Ok(Board { stages, rates, entered })
+}
+
+/// The rates that the values of the stages are converted with.
+pub(crate) fn rates_of(snapshot: &mut Snapshot, viewer: &Viewer, stages: &[Stage]) -> Result<Rates, Error> {
+    let values = stages.iter().flat_map(|stage| &stage.values);
+    exchange_rate::today(snapshot, viewer, values.map(|value| value.currency))
 }

@@ -7,6 +7,7 @@ use rapport_store::{Error, Snapshot, activity, credential};
 
 use crate::read::Viewer;
 use crate::read::account::of_existing;
+use crate::sample::sample_accounts;
 
 pub use rapport_store::activity::FeatureUse;
 
@@ -51,7 +52,7 @@ pub enum Card {
 
 pub(super) fn card(snapshot: &mut Snapshot, viewer: &Viewer, account: AccountId) -> Result<Card, Error> {
     let Some((first, last)) = activity::seen(snapshot, account)? else {
-        return Ok(if is_connected(snapshot)? { Card::NeverSeen } else { Card::NothingConnected });
+        return Ok(if is_connected(snapshot, viewer)? { Card::NeverSeen } else { Card::NothingConnected });
     };
     Ok(Card::Seen {
         first,
@@ -62,9 +63,10 @@ pub(super) fn card(snapshot: &mut Snapshot, viewer: &Viewer, account: AccountId)
     })
 }
 
-/// Whether activity has ever arrived for any account.
-pub(super) fn is_connected(snapshot: &mut Snapshot) -> Result<bool, Error> {
-    Ok(activity::has_any(snapshot)? || key_was_used(snapshot)?)
+/// Whether activity has ever arrived for any account. That of sample accounts didn't arrive.
+pub(super) fn is_connected(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<bool, Error> {
+    let samples = sample_accounts(snapshot, &viewer.caller.company)?;
+    Ok(activity::has_any(snapshot, &samples)? || key_was_used(snapshot)?)
 }
 
 /// The key is the only trace of events that matched no account.

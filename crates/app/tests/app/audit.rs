@@ -4,10 +4,11 @@
 
 use rapport_app::account::{ChangeStatus, CreateAccount, DeleteAccount, PatchAccount};
 use rapport_app::account_address::{AddAddress, RemoveAddress};
-use rapport_app::bulk::MoveAccounts;
+use rapport_app::bulk::ChangeAccounts;
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
 use rapport_app::credential::{CreateToken, Key, RevokeToken, RotateKey};
 use rapport_app::erasure::erase_payloads;
+use rapport_app::exchange_rate::{AddRate, ChangeRate, DeleteRate};
 use rapport_app::export::{Exported, RecordExport};
 use rapport_app::failed_login;
 use rapport_app::invitation::{Invite, Offer, ResendInvitation, RevokeInvitation};
@@ -20,10 +21,11 @@ use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateS
 use rapport_app::{Access, Command, Error, Origin};
 use rapport_domain::account::{Create, Patch, StatusChange};
 use rapport_domain::audit::Filter;
-use rapport_domain::bulk::{BulkMove, Wanted};
+use rapport_domain::bulk::BulkChange;
 use rapport_domain::channel::PromoCode;
 use rapport_domain::credential::TokenRequest;
 use rapport_domain::device::Device;
+use rapport_domain::exchange_rate::{NewRate, RatePatch};
 use rapport_domain::history::Actor;
 use rapport_domain::id::AccountId;
 use rapport_domain::invitation::Acceptance;
@@ -92,6 +94,7 @@ fn every_change_is_in_the_log_with_the_change_and_without_a_secret() {
         people(&mut managing);
         webhooks(&mut managing);
         channels(&mut managing);
+        exchange_rates(&mut managing);
         views(&mut managing);
         let log = managing.log().split_off(before);
         assert!(log.len() >= 25, "{}", log.len());
@@ -290,6 +293,33 @@ fn channels(managing: &mut Managing) {
     );
 }
 
+fn exchange_rates(managing: &mut Managing) {
+    let known = managing.log().len();
+    let rate = json!({"currency": "CHF", "valid_from": "2026-01-01", "rate": "1.10"});
+    let rate = NewRate::parse(rate.as_object().unwrap()).unwrap();
+    let id = managing.run(AddRate { rate, base: None }).id;
+    for body in [json!({"rate": "1.12"}), json!({"rate": "1.12"}), json!({"valid_from": "2026-02-01"})] {
+        managing.run(ChangeRate { id, patch: RatePatch::parse(body.as_object().unwrap()).unwrap() });
+    }
+    managing.run(DeleteRate(id));
+    expect(
+        managing,
+        known,
+        json!([
+            ["exchange_rate.created", {
+                "currency": "CHF", "base_currency": "USD", "valid_from": "2026-01-01", "rate": "1.1",
+            }],
+            ["exchange_rate.changed", {"currency": "CHF", "rate": {"from": "1.1", "to": "1.12"}}],
+            ["exchange_rate.changed", {
+                "currency": "CHF", "valid_from": {"from": "2026-01-01", "to": "2026-02-01"},
+            }],
+            ["exchange_rate.deleted", {
+                "currency": "CHF", "base_currency": "USD", "valid_from": "2026-02-01", "rate": "1.12",
+            }],
+        ]),
+    );
+}
+
 fn views(managing: &mut Managing) {
     let known = managing.log().len();
     let save =
@@ -334,9 +364,10 @@ fn work(managing: &Managing, access: &Access) -> AccountId {
     managing.try_run(access, AddAddress { account: id, address: kept.clone() }).unwrap();
     managing.try_run(access, AddAddress { account: id, address: kept.clone() }).unwrap();
     managing.try_run(access, RemoveAddress { account: id, address: kept }).unwrap();
-    let wanted = Wanted { account: id, to: Status::Customer, only_from: None };
-    managing.try_run(access, MoveAccounts(BulkMove { moves: vec![wanted], note: None })).unwrap();
-    managing.try_run(access, MoveAccounts(BulkMove { moves: vec![wanted], note: None })).unwrap();
+    let patch = Patch { status: Some(Status::Customer), ..Patch::default() };
+    let change = BulkChange { accounts: vec![id], patch, promo_code: None, note: None };
+    managing.try_run(access, ChangeAccounts(change.clone())).unwrap();
+    managing.try_run(access, ChangeAccounts(change)).unwrap();
     managing.try_run(access, DeleteAccount(id)).unwrap();
     id
 }
@@ -356,7 +387,7 @@ fn what_people_do_to_accounts_is_recorded_and_of_programs_only_deletions_and_bul
             }]),
             json!(["account.deleted", {
                 "name": "Acme 2", "imported_id": null, "status": "customer",
-                "removed": {"account": 1, "status_history": 3},
+                "removed": {"account": 1, "bulk_change": 1, "status_history": 3},
             }]),
         ];
         let by_hand = [

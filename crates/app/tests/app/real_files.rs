@@ -11,7 +11,7 @@ use rapport_domain::id::{FormId, ImportId};
 use rapport_domain::import::{Import, State, UNDO_DAYS};
 use rapport_domain::member::Email;
 use rapport_domain::pipeline::Status;
-use rapport_store::account_list::{AccountFilter, ListAccounts, Sort, count_capped};
+use rapport_store::account_list::{AccountFilter, By, ListAccounts, Sort, count_capped};
 use rapport_store::{Query as _, account_address};
 use rapport_testkit::{TestApp, TestCompany, block_on};
 use serde_json::{Value, json};
@@ -221,7 +221,7 @@ fn a_result_lists_exactly_the_accounts_it_created_or_changed() {
         assert_eq!((done.counts.created, done.counts.updated, done.counts.unchanged), (1, 4, 1));
         assert_eq!((done.changed_accounts(), done.findings.failures.len()), (2, 1));
         let (created, changed) = (Some(ImportEffect::Created), Some(ImportEffect::Changed));
-        for sort in [Sort::Newest, Sort::Name, Sort::LastSeen] {
+        for sort in [Sort::NEWEST, By::Name.ascending(), By::LastSeen.descending()] {
             let mut found = names(app, done.id, changed, sort);
             found.sort_unstable();
             assert_eq!(found, ["Changed again", "Old 2"], "{sort:?}");
@@ -244,13 +244,13 @@ fn a_result_lists_exactly_the_accounts_it_created_or_changed() {
             0,
             "values go with the rows"
         );
-        assert_eq!(names(app, done.id, created, Sort::Newest), ["New one"], "as long as the import is kept");
+        assert_eq!(names(app, done.id, created, Sort::NEWEST), ["New one"], "as long as the import is kept");
         app.write(DeleteAccount(app.account("new-1").id)).unwrap();
-        assert_eq!((names(app, done.id, created, Sort::Newest).len(), app.rows("import_account")), (0, 2));
+        assert_eq!((names(app, done.id, created, Sort::NEWEST).len(), app.rows("import_account")), (0, 2));
         app.write(RemoveImport(done.id)).unwrap();
         prune();
         assert_eq!((app.rows("import_account"), app.rows("import")), (0, 0));
-        assert_eq!(names(app, done.id, None, Sort::Newest), [""; 0]);
+        assert_eq!(names(app, done.id, None, Sort::NEWEST), [""; 0]);
     });
 }
 

@@ -2,7 +2,7 @@
 //! export and delete only where the company grants it.
 
 use rapport_app::account::{ChangeStatus, CreateAccount, DeleteAccount, PatchAccount};
-use rapport_app::bulk::MoveAccounts;
+use rapport_app::bulk::{ChangeAccounts, UndoChange};
 use rapport_app::contact::RecordContact;
 use rapport_app::credential::CreateToken;
 use rapport_app::erasure::erase_payloads;
@@ -15,10 +15,10 @@ use rapport_app::upsert::Upsert;
 use rapport_app::{Access, Error, Needs};
 use rapport_domain::account::{self, Create, Patch, StatusChange};
 use rapport_domain::audit::Filter;
-use rapport_domain::bulk::{BulkMove, Wanted};
+use rapport_domain::bulk::BulkChange;
 use rapport_domain::contact::NewContact;
 use rapport_domain::credential::TokenRequest;
-use rapport_domain::id::{AccountId, CampaignId, ImportId};
+use rapport_domain::id::{AccountId, BulkId, CampaignId, ImportId};
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::Status;
 use rapport_domain::right::Right;
@@ -52,11 +52,11 @@ fn a_viewer_reads_and_does_not_work_with_accounts() {
             assert_eq!(refusal(app.write_as(&viewer, PatchAccount { id, patch, promo_code })), FORBIDDEN);
             let change = StatusChange { status: Status::Lost, note: None };
             assert_eq!(refusal(app.write_as(&viewer, ChangeStatus { id, change })), FORBIDDEN);
-            let moves = vec![Wanted { account: id, to: Status::Lost, only_from: None }];
-            assert_eq!(
-                refusal(app.write_as(&viewer, MoveAccounts(BulkMove { moves, note: None }))),
-                FORBIDDEN
-            );
+            let patch = Patch { status: Some(Status::Lost), ..Patch::default() };
+            let bulk = BulkChange { accounts: vec![id], patch, promo_code: None, note: None };
+            assert_eq!(refusal(app.write_as(&viewer, ChangeAccounts(bulk))), FORBIDDEN);
+            let undo = UndoChange(BulkId::from_bytes([1; 16]));
+            assert_eq!(refusal(app.write_as(&viewer, undo)), FORBIDDEN);
             let contact = NewContact::parse(&object(json!({"kind": "call"})), app.clock().now()).unwrap();
             assert_eq!(refusal(app.write_as(&viewer, RecordContact { account: id, contact })), FORBIDDEN);
             let upsert = json!({"project": app.slug(), "imported_id": "crm-1", "status": "lost"});

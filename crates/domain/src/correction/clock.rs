@@ -1,9 +1,9 @@
 //! What a correction does to the cadence.
 //!
-//! The clock follows: it shows the latest contact that remains. An episode is named by the last contact, so a deleted
-//! contact reopens the episode that it had closed. That one is announced at most once: if it was announced before the
-//! contact closed it, it isn't announced again. The same holds for a client who was announced as overdue and still is
-//! after the correction: nobody made contact since that reminder, so it stands.
+//! The clock follows: it shows the latest contact that remains, logged or imported. An episode is named by the last
+//! contact, so a deleted contact reopens the episode that it had closed. That one is announced at most once: if it was
+//! announced before the contact closed it, it isn't announced again. The same holds for a client who was announced as
+//! overdue and still is after the correction: nobody made contact since that reminder, so it stands.
 
 use crate::cadence::Facts;
 use crate::company::Settings;
@@ -16,14 +16,23 @@ pub struct Shift {
     pub becomes: Option<Time>,
 }
 
-/// The last contact after a correction. `latest` is the latest of all contacts that are left, with the corrected one.
-pub fn last_contact(current: Option<Time>, shift: Shift, latest: Option<Time>) -> Option<Time> {
+/// The contacts that are left after a correction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// The latest entry that counts as contact, with the corrected one.
+    pub logged: Option<Time>,
+    /// The last contact that an import named, which has no entry.
+    pub imported: Option<Time>,
+}
+
+/// The last contact after a correction.
+pub fn last_contact(current: Option<Time>, shift: Shift, left: Left) -> Option<Time> {
     let Shift { was, becomes } = shift;
     if was == becomes {
         return current;
     }
     if was.is_some() && was == current {
-        return latest;
+        return left.logged.max(left.imported);
     }
     // An earlier entry, or one that didn't count: only a later contact moves the clock.
     current.max(becomes)
@@ -113,7 +122,8 @@ mod tests {
         ];
         for (what, current, (was, becomes), latest, expected) in table {
             let shift = Shift { was: was.map(at), becomes: becomes.map(at) };
-            assert_eq!(last_contact(current.map(at), shift, latest.map(at)), expected.map(at), "{what}");
+            let left = Left { logged: latest.map(at), imported: None };
+            assert_eq!(last_contact(current.map(at), shift, left), expected.map(at), "{what}");
         }
     }
 
@@ -121,7 +131,33 @@ mod tests {
     fn a_contact_that_left_no_entry_is_not_forgotten() {
         // The clock was set by something else than a contact that can be corrected.
         let shift = Shift { was: Some(at(3)), becomes: None };
-        assert_eq!(last_contact(Some(at(50)), shift, None), Some(at(50)));
+        let left = Left { logged: None, imported: None };
+        assert_eq!(last_contact(Some(at(50)), shift, left), Some(at(50)));
+    }
+
+    #[test]
+    fn the_clock_falls_back_to_an_imported_contact() {
+        // What happened, the clock before, the entry before and after, what is left, and the clock after.
+        let table = [
+            ("the only entry is deleted", 50, (50, None), (None, Some(20)), Some(20)),
+            ("an entry before the import is left", 50, (50, None), (Some(3), Some(20)), Some(20)),
+            ("an entry after the import is left", 50, (50, None), (Some(30), Some(20)), Some(30)),
+            ("the entry was before the import", 50, (50, Some(10)), (Some(10), Some(20)), Some(20)),
+            ("the import is undone", 50, (50, None), (None, None), None),
+            (
+                "the imported contact is the last, an entry is deleted",
+                20,
+                (3, None),
+                (None, Some(20)),
+                Some(20),
+            ),
+            ("both at the same time, the entry is deleted", 20, (20, None), (None, Some(20)), Some(20)),
+        ];
+        for (what, current, (was, becomes), (logged, imported), expected) in table {
+            let shift = Shift { was: Some(at(was)), becomes: becomes.map(at) };
+            let left = Left { logged: logged.map(at), imported: imported.map(at) };
+            assert_eq!(last_contact(Some(at(current)), shift, left), expected.map(at), "{what}");
+        }
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl Row {
         let contacted_at = self.contacted_at(settings, now)?;
         let mut account = Account::from_create(id, &create, attribution, settings, now)?;
         if let Some(at) = contacted_at {
-            account.contact(at, now);
+            account.import_contact(at, now);
         }
         Ok(account)
     }
@@ -240,7 +240,7 @@ impl Row {
             change.changed.extend(change.moved.map(|_| "status"));
         }
         // A contact that was logged here and is later stays the last one.
-        if contacted_at.is_some_and(|at| account.contact(at, now)) {
+        if contacted_at.is_some_and(|at| account.import_contact(at, now)) {
             change.changed.push("last_contact_at");
         }
         Ok(change)

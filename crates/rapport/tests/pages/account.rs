@@ -1,6 +1,6 @@
 //! An account's page: details, due dates, messages and deletion.
 
-use rapport_testkit::{Browser, Hands, with_all_hands};
+use rapport_testkit::{Browser, Hands, Screen, with_all_hands};
 use serde_json::{Value, json};
 
 use crate::office::Office;
@@ -26,6 +26,51 @@ async fn open(office: &Office, hands: Hands) -> (Browser, String) {
 
 fn shown(office: &Office, path: &str) -> Value {
     office.api("GET", &format!("/api{path}/"), &Value::Null)
+}
+
+/// The width of the timeline, and of the widest other card.
+const WIDTHS: &str = "const width = (card) => card.getBoundingClientRect().width; \
+    const [timeline, ...others] = [document.getElementById('timeline'), ...document.querySelectorAll( \
+    '.cols > div:nth-child(odd) .card')].map(width); return timeline > Math.max(...others)";
+/// The texts of buttons, fields and navigation that are shown.
+const SHOWN: &str = "return [...document.querySelectorAll('button, .btn, input, select, textarea, form, nav, summary')] \
+    .filter((element) => element.checkVisibility()).map((element) => element.textContent.trim())";
+
+#[tokio::test]
+async fn the_timeline_is_the_widest_column_and_contact_comes_first() {
+    let office = Office::open();
+    let (browser, _) = open(&office, Hands::Mouse).await;
+    for width in [861, 1024, 1200, 1280, 1361, 1440, 1920] {
+        browser.resize(Screen::new(width, 900)).await;
+        browser.expect_script(WIDTHS, &json!(true)).await;
+    }
+    browser.restore_size().await;
+    let labels = "return [...document.querySelectorAll('header.page .actions > details > summary')] \
+        .map((summary) => summary.firstChild.textContent.trim())";
+    let order = json!(["Log contact", "Snooze…", "Move…", "Add note", "⋯"]);
+    browser.expect_script(labels, &order).await;
+    browser.close();
+}
+
+#[tokio::test]
+async fn a_printed_account_has_no_buttons_forms_or_navigation() {
+    let office = Office::open();
+    let (browser, path) = open(&office, Hands::Mouse).await;
+    let note = json!({ "kind": "call", "note": "They like the new reports" });
+    office.api("POST", &format!("/api{path}/contacts/"), &note);
+    browser.reload().await;
+    browser.print(true).await;
+    browser.expect_script(SHOWN, &json!([])).await;
+    browser.see("They like the new reports").await;
+    browser.see("Nordlys Bank").await;
+    browser.print(false).await;
+    browser.see("Log contact").await;
+    browser.go("/accounts").await;
+    browser.print(true).await;
+    browser.expect_script(SHOWN, &json!([])).await;
+    browser.see("Nordlys Bank").await;
+    browser.print(false).await;
+    browser.close();
 }
 
 async fn details_and_custom_fields_are_edited_in_place(hands: Hands) {

@@ -1,4 +1,4 @@
-//! The list of accounts: create, search, filter, save a view, export, and bulk move.
+//! The list of accounts: create, search, filter, sort, save a view, export, and bulk changes.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -9,7 +9,9 @@ with_all_hands!(
     an_account_is_made_by_hand,
     a_search_and_filters_are_kept_as_a_view,
     columns_are_chosen_and_exported,
+    columns_sort_both_ways,
     accounts_are_moved_together_and_back,
+    accounts_are_changed_and_deleted_together,
     a_fault_in_the_address_is_named_and_left,
     a_domain_that_cannot_be_looked_up_stays_typed,
 );
@@ -161,24 +163,74 @@ async fn columns_are_chosen_and_exported(hands: Hands) {
     browser.close();
 }
 
+async fn columns_sort_both_ways(hands: Hands) {
+    let office = Office::open();
+    three(&office);
+    let small = json!({ "imported_id": "crm-2", "captured_value": "300" });
+    office.account(small);
+    let browser = office.browser_with(hands).await;
+    browser.go("/accounts?columns=value").await;
+    let order = |names: [&str; 3]| names.map(str::to_owned).to_vec();
+    browser.click("Value").await;
+    browser.see("Value ↓").await;
+    assert_eq!(names(&browser).await, order(["Fjell Fish", "Nordlys Bank", "Fjord Foods"]));
+    browser.click("Value ↓").await;
+    browser.see("Value ↑").await;
+    assert_eq!(names(&browser).await, order(["Fjord Foods", "Nordlys Bank", "Fjell Fish"]));
+    browser.click("Name").await;
+    browser.see("Name ↑").await;
+    assert_eq!(names(&browser).await, order(["Fjell Fish", "Fjord Foods", "Nordlys Bank"]));
+    browser.close();
+}
+
+/// The names on the page, in order.
+async fn names(browser: &Browser) -> Vec<String> {
+    let mut names = Vec::new();
+    for row in 1..=browser.count("tr[data-href]").await {
+        names.push(browser.text_of(&format!("tbody tr:nth-child({row}) td.wrap a")).await);
+    }
+    names
+}
+
+/// Ticks these accounts.
+async fn pick(browser: &Browser, names: &[&str]) {
+    for name in names {
+        browser.click_css(&format!("input[aria-label='Select {name}']")).await;
+    }
+}
+
 async fn accounts_are_moved_together_and_back(hands: Hands) {
     let office = Office::open();
     three(&office);
     let browser = office.browser_with(hands).await;
     browser.click("Accounts").await;
-    for name in ["Nordlys Bank", "Fjell Fish"] {
-        browser.click_css(&format!("input[aria-label='Select {name}']")).await;
+    pick(&browser, &["Nordlys Bank", "Fjell Fish"]).await;
+    if hands != Hands::NoScripts {
+        browser.see("2 selected").await;
     }
+    browser.click("Move…").await;
+    browser.choose("status", "lost").await;
+    browser.fill("note", "Met at the fair").await;
+    browser.click("Preview move").await;
+    browser.see("1 account will change.").await;
+    browser.see("1 account won’t, because nothing is different.").await;
+    browser.click("Cancel").await;
+    browser.see("3 accounts").await;
+    assert_eq!(found(&office, "status=lost").len(), 1, "a preview changes nothing");
+
+    pick(&browser, &["Nordlys Bank", "Fjell Fish"]).await;
+    browser.click("Move…").await;
     browser.choose("status", "contacted").await;
     browser.fill("note", "Met at the fair").await;
-    browser.click("Move").await;
+    browser.click("Preview move").await;
+    browser.click("Move 2 accounts").await;
     browser.see("2 accounts moved to Contacted.").await;
     let mut moved = found(&office, "status=contacted");
     moved.sort();
     let contacted = |name: &str| (name.to_owned(), "contacted".to_owned());
     assert_eq!(moved, [contacted("Fjell Fish"), contacted("Nordlys Bank")]);
     browser.click("Undo").await;
-    browser.see("2 accounts moved back.").await;
+    browser.see("2 accounts restored.").await;
     let stages = |name: &str, status: &str| (name.to_owned(), status.to_owned());
     let before =
         [stages("Fjell Fish", "lost"), stages("Fjord Foods", "customer"), stages("Nordlys Bank", "customer")];
@@ -186,10 +238,81 @@ async fn accounts_are_moved_together_and_back(hands: Hands) {
 
     // All accounts of the page at once.
     browser.click_css("input[aria-label='Select all on this page']").await;
+    browser.click("Move…").await;
     browser.choose("status", "prospect").await;
-    browser.click("Move").await;
+    browser.click("Preview move").await;
+    browser.click("Move 3 accounts").await;
     browser.see("3 accounts moved to Prospect.").await;
     assert_eq!(found(&office, "status=prospect").len(), 3);
+    browser.close();
+}
+
+async fn accounts_are_changed_and_deleted_together(hands: Hands) {
+    let office = Office::open();
+    three(&office);
+    let browser = office.browser_with(hands).await;
+    browser.click("Accounts").await;
+    pick(&browser, &["Nordlys Bank", "Fjord Foods"]).await;
+    browser.click("Custom field…").await;
+    browser.fill("value", "max").await;
+    browser.click("Preview field").await;
+    browser.see("Key is required.").await;
+    browser.expect_value("value", "max").await;
+    browser.fill("key", "plan").await;
+    browser.click("Preview field").await;
+    browser.see("2 accounts will change.").await;
+    browser.click("Change 2 accounts").await;
+    browser.see("2 accounts changed.").await;
+    assert_eq!(found(&office, "field.plan=max").len(), 2);
+    // The undo keeps what somebody has changed since.
+    office.account(json!({ "imported_id": "crm-1", "custom_fields": { "plan": "team" } }));
+    browser.click("Undo").await;
+    browser.see("1 account restored. Not restored because changed since: 1 account.").await;
+    assert_eq!((found(&office, "field.plan=free").len(), found(&office, "field.plan=team").len()), (1, 1));
+
+    pick(&browser, &["Fjord Foods"]).await;
+    browser.click("Snooze…").await;
+    browser.fill("snoozed_until", "2031-01-31").await;
+    browser.click("Preview snooze").await;
+    browser.see("not snoozed").await;
+    browser.click("Change 1 account").await;
+    browser.see("1 account changed.").await;
+    let snoozed = &office.api("GET", "/api/accounts/?imported_id=crm-2", &Value::Null)["items"][0];
+    assert_eq!(snoozed["snoozed_until"], json!("2031-01-31"));
+
+    pick(&browser, &["Fjord Foods", "Fjell Fish"]).await;
+    browser.click("Delete…").await;
+    browser.see("2 accounts will be deleted.").await;
+    browser.see("You can’t undo this.").await;
+    browser.click("Yes, delete them").await;
+    browser.click("Delete 2 accounts").await;
+    browser.see("2 accounts deleted.").await;
+    assert_eq!(found(&office, "").len(), 1);
+    browser.close();
+}
+
+const ROW: &str = "const cell = document.querySelector('tr[data-href] td.muted'); ";
+
+#[tokio::test]
+async fn a_click_anywhere_in_a_row_opens_it() {
+    let office = Office::open();
+    three(&office);
+    let browser = office.browser_with(Hands::Mouse).await;
+    browser.go("/accounts").await;
+    let first = browser.attribute_of("tr[data-href]", "data-href").await;
+    // A box keeps its meaning, and so does the space around it.
+    browser.click_css("tr[data-href] td.pick input").await;
+    browser.see("1 selected").await;
+    // Text that is being selected stays.
+    let selected = "getSelection().selectAllChildren(cell); cell.click(); getSelection().empty(); return location.pathname";
+    browser.expect_script(&format!("{ROW}{selected}"), &json!("/accounts")).await;
+    // With Ctrl or the middle button it is a new tab.
+    let tabs = "const opened = []; window.open = (href) => opened.push(href); \
+        cell.dispatchEvent(new MouseEvent('click', { bubbles: true, ctrlKey: true })); \
+        cell.dispatchEvent(new MouseEvent('auxclick', { bubbles: true, button: 1 })); return opened";
+    browser.expect_script(&format!("{ROW}{tabs}"), &json!([first, first])).await;
+    browser.click_css("tr[data-href] td.muted").await;
+    browser.arrive(&first).await;
     browser.close();
 }
 

@@ -69,6 +69,7 @@ async fn this_week(browser: &Browser) {
     browser.click("Dashboard").await;
     browser.click("New accounts this week: 3").await;
     browser.arrive("/accounts").await;
+    browser.see("Created since").await;
     rows(browser, 3).await;
     browser.click("Dashboard").await;
     browser.click("Moves this week: 2").await;

@@ -44,6 +44,18 @@ async fn the_printed_link_makes_the_company_and_its_owner_once(hands: Hands) {
     browser.close();
 }
 
+/// A new company, and its owner on the dashboard.
+pub async fn new_company(service: &mut Service, setup: Setup) -> Browser {
+    let link = service.line_that_contains("/setup/");
+    let browser = Browser::open_as(&format!("http://{}", service.address), setup).await;
+    browser.go(&link).await;
+    browser.fill("company", "Nordlys").await;
+    fill_in(&browser, "nordlys").await;
+    browser.click("Create company").await;
+    browser.click("Go to the dashboard").await;
+    browser
+}
+
 async fn open(service: &Service, hands: Hands) -> Browser {
     let setup = Setup { hands, ..Setup::default() };
     Browser::open_as(&format!("http://{}", service.address), setup).await

@@ -31,6 +31,11 @@ async fn look_at(browser: &Browser, page: &str, screens: &[Screen], found: &mut 
     browser.go(page).await;
     // Another typeface is wider or narrower.
     browser.expect_script("return document.fonts.status", &json!("loaded")).await;
+    look(browser, page, screens, found).await;
+}
+
+/// Looks at the page that is open.
+async fn look(browser: &Browser, page: &str, screens: &[Screen], found: &mut Vec<String>) {
     for screen in screens {
         browser.resize(*screen).await;
         found.extend(faults(browser).await.into_iter().map(|fault| {
@@ -92,6 +97,35 @@ async fn what_strangers_and_new_owners_see_fits_every_screen() {
     }
     stranger.restore_size().await;
     stranger.close();
+    assert_fits(&found);
+}
+
+#[tokio::test]
+async fn the_bar_for_selected_accounts_and_its_previews_fit_every_screen() {
+    const PICK: &str = "document.querySelectorAll('td.pick input').forEach((box) => box.click())";
+    let office = Office::demo();
+    let screens = [PHONES_AND_TABLETS, DESKTOPS].concat();
+    let mut found = Vec::new();
+    let browser = office.browser().await;
+    browser.go("/accounts").await;
+    browser.run(PICK, Vec::new()).await;
+    browser.see("50 selected").await;
+    look(&browser, "the bar", &screens, &mut found).await;
+    browser.restore_size().await;
+    found.extend(browser.axe_everywhere().await);
+    for (button, heading) in [("button[value=move]", "Move to Lost"), (".bulk > .danger", "Delete accounts")]
+    {
+        browser.go("/accounts").await;
+        browser.run(PICK, Vec::new()).await;
+        let send = "document.getElementById('bulk-status').value = 'lost'; \
+            document.querySelector(arguments[0]).click()";
+        browser.run(send, vec![json!(button)]).await;
+        browser.see_in("h1", heading).await;
+        look(&browser, heading, &screens, &mut found).await;
+        browser.restore_size().await;
+        found.extend(browser.axe_everywhere().await);
+    }
+    browser.close();
     assert_fits(&found);
 }
 

@@ -41,7 +41,7 @@ const FOR_ALL: [&str; 16] = [
 const FOR_MEMBERS: [&str; 3] = ["/accounts/new", "/accounts/lookup", "/campaigns/new"];
 
 /// Pages with a fixed address that only admins see, or only owners.
-const FOR_ADMINS: [&str; 24] = [
+const FOR_ADMINS: [&str; 25] = [
     "/imports",
     "/webhooks",
     "/webhooks/new",
@@ -56,6 +56,7 @@ const FOR_ADMINS: [&str; 24] = [
     "/redeliveries/new?state=failed",
     "/settings",
     "/settings/deletion",
+    "/settings/currencies",
     "/settings/cadence",
     "/settings/digest",
     "/settings/members",
@@ -130,6 +131,10 @@ pub fn pages(office: &Office) -> Vec<Page> {
     }
     let redelivery = office.api("POST", "/api/deliveries/redeliver/", &json!({ "account": client }));
     add(format!("/redeliveries/{}", text(&redelivery, "/id")), Least::Admin);
+    // Of the two currencies that accounts have besides the default, one has a rate.
+    let rate = json!({ "currency": "GBP", "valid_from": "2020-01-01", "rate": "1.15" });
+    let rate = office.api("POST", "/api/exchange-rates/", &rate);
+    add(format!("/settings/currencies/{}", text(&rate, "/id")), Least::Admin);
     add(format!("/settings/digest/{}", first(office, "/api/digests/", "/week")), Least::Admin);
     pages
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use rapport_domain::id::{AccountId, base32};
 use rapport_domain::text::refuse_nul;
 
-use super::Sort;
+use super::sort::{By, Sort};
+use super::sql::Sql;
 use crate::error::Error;
 
 const ID_BYTES: usize = 16;
@@ -35,11 +36,33 @@ pub(super) enum Key {
     Id,
     /// Folded.
     Name(String),
-    /// Both are `keys::NEVER` for an account that was never seen.
+    /// Both are `Order::never` for an account that was never seen.
     Seen {
         day: i64,
         at: i64,
     },
+    /// A time, the number of a change, or of a stage.
+    Number(i64),
+    /// A promo code, or the folded name of a channel.
+    Text(String),
+    Value {
+        currency: String,
+        amount: i64,
+    },
+    /// The account lacks what the list is ordered by.
+    Missing,
+}
+
+impl Key {
+    /// Binds the value of the column that a page is ordered by.
+    pub fn bind<'a>(&'a self, sql: &mut Sql<'a>) {
+        match self {
+            Self::Number(number) | Self::Value { amount: number, .. } => sql.bind(*number),
+            Self::Name(text) | Self::Text(text) => sql.bind(text),
+            Self::Seen { at, .. } => sql.bind(*at),
+            Self::Id | Self::Missing => sql.push("NULL"),
+        };
+    }
 }
 
 impl Cursor {
@@ -55,10 +78,15 @@ impl Cursor {
         if *tag != tag_of(sort) {
             return Err(NotACursor);
         }
-        let key = match sort {
-            Sort::Newest | Sort::Oldest => key.is_empty().then_some(Key::Id),
-            Sort::Name | Sort::NameDescending => name(key),
-            Sort::LastSeen => seen(key),
+        let key = match sort.by {
+            By::Created => key.is_empty().then_some(Key::Id),
+            By::Name => name(key),
+            By::LastSeen => seen(key),
+            by => match key {
+                [MISSING] => Some(Key::Missing),
+                [PRESENT, key @ ..] => present(by, key),
+                _ => None,
+            },
         };
         let place = Place { id: AccountId::from_bytes(*id), key: key.ok_or(NotACursor)? };
         Ok(Self { sort, place })
@@ -84,6 +112,20 @@ impl fmt::Display for Cursor {
                 bytes.extend_from_slice(&day.to_be_bytes());
                 bytes.extend_from_slice(&at.to_be_bytes());
             }
+            Key::Number(number) => {
+                bytes.push(PRESENT);
+                bytes.extend_from_slice(&number.to_be_bytes());
+            }
+            Key::Text(text) => {
+                bytes.push(PRESENT);
+                bytes.extend_from_slice(text.as_bytes());
+            }
+            Key::Value { currency, amount } => {
+                bytes.push(PRESENT);
+                bytes.extend_from_slice(&amount.to_be_bytes());
+                bytes.extend_from_slice(currency.as_bytes());
+            }
+            Key::Missing => bytes.push(MISSING),
         }
         f.write_str(&base32().encode(&bytes))
     }
@@ -91,19 +133,55 @@ impl fmt::Display for Cursor {
 
 /// These never change: cursors outlive the process that issued them.
 const fn tag_of(sort: Sort) -> u8 {
-    match sort {
-        Sort::Newest => 1,
-        Sort::Oldest => 2,
-        Sort::Name => 3,
-        Sort::NameDescending => 4,
-        Sort::LastSeen => 5,
+    match (sort.by, sort.descending) {
+        (By::Created, true) => 1,
+        (By::Created, false) => 2,
+        (By::Name, false) => 3,
+        (By::Name, true) => 4,
+        (By::LastSeen, true) => 5,
+        (By::LastSeen, false) => 6,
+        (By::Status, false) => 7,
+        (By::Status, true) => 8,
+        (By::Value, false) => 9,
+        (By::Value, true) => 10,
+        (By::Channel, false) => 11,
+        (By::Channel, true) => 12,
+        (By::PromoCode, false) => 13,
+        (By::PromoCode, true) => 14,
+        (By::FirstSeen, false) => 15,
+        (By::FirstSeen, true) => 16,
+        (By::LastContact, false) => 17,
+        (By::LastContact, true) => 18,
+        (By::Acquired, false) => 19,
+        (By::Acquired, true) => 20,
+        (By::Updated, false) => 21,
+        (By::Updated, true) => 22,
+    }
+}
+
+/// Whether an account has what the list is ordered by.
+const MISSING: u8 = 0;
+const PRESENT: u8 = 1;
+
+fn present(by: By, bytes: &[u8]) -> Option<Key> {
+    match by {
+        By::PromoCode | By::Channel => text(bytes).map(Key::Text),
+        By::Value => {
+            let (amount, currency) = bytes.split_first_chunk::<8>()?;
+            Some(Key::Value { currency: text(currency)?, amount: i64::from_be_bytes(*amount) })
+        }
+        _ => Some(Key::Number(i64::from_be_bytes(bytes.try_into().ok()?))),
     }
 }
 
 fn name(bytes: &[u8]) -> Option<Key> {
-    let name = str::from_utf8(bytes).ok()?;
-    refuse_nul(name).ok()?;
-    Some(Key::Name(name.to_owned()))
+    text(bytes).map(Key::Name)
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    let text = str::from_utf8(bytes).ok()?;
+    refuse_nul(text).ok()?;
+    Some(text.to_owned())
 }
 
 fn seen(bytes: &[u8]) -> Option<Key> {
@@ -118,20 +196,24 @@ mod tests {
     use proptest::prelude::*;
 
     fn place(sort: Sort) -> Place {
-        let key = match sort {
-            Sort::Newest | Sort::Oldest => Key::Id,
-            Sort::Name | Sort::NameDescending => Key::Name("łódź & söhne".to_owned()),
-            Sort::LastSeen => Key::Seen { day: 20_000, at: -5 },
+        let key = match sort.by {
+            By::Created => Key::Id,
+            By::Name => Key::Name("łódź & söhne".to_owned()),
+            By::LastSeen => Key::Seen { day: 20_000, at: -5 },
+            By::Channel | By::PromoCode => Key::Text("messe köln".to_owned()),
+            By::Value => Key::Value { currency: "EUR".to_owned(), amount: -12 },
+            By::Acquired if sort.descending => Key::Missing,
+            _ => Key::Number(-7),
         };
         Place { id: AccountId::from_bytes([7; 16]), key }
     }
 
     #[test]
     fn a_cursor_reads_back_in_its_own_sort_only() {
-        for sort in Sort::ALL {
+        for sort in Sort::all() {
             let cursor = Cursor::new(sort, place(sort));
             let text = cursor.to_string();
-            for other in Sort::ALL {
+            for other in Sort::all() {
                 let read = Cursor::parse(&text, other);
                 assert_eq!(read, if other == sort { Ok(cursor.clone()) } else { Err(NotACursor) });
             }
@@ -141,15 +223,16 @@ mod tests {
 
     #[test]
     fn what_was_not_given_out_is_refused() {
-        let cursor = Cursor::new(Sort::LastSeen, place(Sort::LastSeen)).to_string();
-        let with_nul = Place { key: Key::Name("a\0b".to_owned()), ..place(Sort::Name) };
-        let with_nul = Cursor::new(Sort::Name, with_nul).to_string();
+        let (by_seen, by_name) = (By::LastSeen.descending(), By::Name.ascending());
+        let cursor = Cursor::new(by_seen, place(by_seen)).to_string();
+        let with_nul = Place { key: Key::Name("a\0b".to_owned()), ..place(by_name) };
+        let with_nul = Cursor::new(by_name, with_nul).to_string();
         for (text, sort) in [
-            ("", Sort::Newest),
-            ("acc_", Sort::Newest),
-            (&cursor[..cursor.len() - 2], Sort::LastSeen),
-            (&cursor.to_uppercase(), Sort::LastSeen),
-            (&with_nul, Sort::Name),
+            ("", Sort::NEWEST),
+            ("acc_", Sort::NEWEST),
+            (&cursor[..cursor.len() - 2], by_seen),
+            (&cursor.to_uppercase(), by_seen),
+            (&with_nul, by_name),
         ] {
             assert_eq!(Cursor::parse(text, sort), Err(NotACursor), "{text}");
         }
@@ -157,8 +240,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_parses_or_is_refused(text in "[0-9a-z]{0,80}", place in 0_usize..5) {
-            if let Ok(cursor) = Cursor::parse(&text, Sort::ALL[place]) {
+        fn any_text_parses_or_is_refused(text in "[0-9a-z]{0,80}", place in 0_usize..22) {
+            let sort = Sort::all().nth(place).unwrap();
+            if let Ok(cursor) = Cursor::parse(&text, sort) {
                 prop_assert_eq!(cursor.to_string(), text);
             }
         }

@@ -16,12 +16,17 @@ use rapport_domain::id::{ChannelId, ImportId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
+use super::AccountFilter;
+use super::column_walk::collect_key;
+use super::created_terms::CreatedTerms;
 use super::cursor::{Key, Place};
 use super::field_terms::{ContactTerms, FieldTerm};
+use super::groups::Groups;
+use super::order::Order;
 use super::ranges::{Range, Source};
-use super::sql::{NEVER, Sql, count, never};
+use super::sort::{By, Sort};
+use super::sql::{Sql, count, never};
 use super::terms::{OverdueTerms, SeenTerms, TextTerms};
-use super::{AccountFilter, Sort};
 use crate::company;
 use crate::error::Error;
 use crate::tx::Snapshot;
@@ -35,24 +40,17 @@ pub(super) struct Terms {
     /// The words that a search can find its accounts by, if there are few.
     words: Vec<String>,
     /// The allowed statuses; all of them if the filter gives none.
-    statuses: Vec<Status>,
-    channels: Vec<ChannelId>,
+    pub(super) statuses: Vec<Status>,
+    pub(super) channels: Vec<ChannelId>,
     imported_id: Option<String>,
-    seen: Option<SeenTerms>,
-    never_seen: bool,
-    contact: Option<ContactTerms>,
+    pub(super) seen: Option<SeenTerms>,
+    pub(super) never_seen: bool,
+    pub(super) contact: Option<ContactTerms>,
+    created: Option<CreatedTerms>,
     fields: Vec<FieldTerm>,
     campaign_hold: Option<bool>,
     overdue: Option<OverdueTerms>,
     import: Option<ImportFilter>,
-}
-
-/// The order of the keys, the position to start after, and their number.
-#[derive(Clone, Copy)]
-pub(super) struct Order<'a> {
-    pub sort: Sort,
-    pub after: Option<&'a Place>,
-    pub limit: i64,
 }
 
 /// Accounts that an index has in the order of their ids.
@@ -107,6 +105,7 @@ impl Terms {
             seen: seen.then(|| SeenTerms::of(*seen_after, *seen_before, &settings)),
             never_seen: filter.seen == Some(false),
             contact: ContactTerms::of(filter),
+            created: CreatedTerms::of(filter),
             fields: filter.fields.iter().map(FieldTerm::of).collect(),
             campaign_hold: filter.campaign_hold,
             import: filter.import,
@@ -160,16 +159,19 @@ impl Terms {
         let contact = self.contact.as_ref().filter(|contact| contact.is_range());
         sources.extend(contact.map(|contact| Source(vec![Range::Contact(contact)])));
         sources.extend(self.overdue.as_ref().and_then(OverdueTerms::source));
-        // The walk by last seen begins where this filter does. Walks by id have indexes of channel and status
-        // in their own order, unless they use a field.
-        if sort != Sort::LastSeen {
+        // The walk by last seen begins where this filter does, and walks by id where the time of creation does. Walks by
+        // id have indexes of channel and status in their own order, unless they use a field.
+        if sort.by != By::LastSeen {
             sources.extend(self.seen.as_ref().map(|seen| Source(vec![Range::Seen(seen)])));
         }
-        let by_id = matches!(sort, Sort::Newest | Sort::Oldest) && self.fields.is_empty();
-        if !by_id && !self.channels.is_empty() {
+        if sort.by != By::Created {
+            sources.extend(self.created.as_ref().map(|created| Source(vec![Range::Created(created)])));
+        }
+        let by_id = sort.by == By::Created && self.fields.is_empty();
+        if !by_id && sort.by != By::Channel && !self.channels.is_empty() {
             sources.push(Source(vec![Range::Channels(&self.channels)]));
         }
-        if !by_id && self.restrict_status() {
+        if !by_id && sort.by != By::Status && self.restrict_status() {
             sources.push(Source(vec![Range::Statuses(&self.statuses)]));
         }
         sources
@@ -190,17 +192,23 @@ impl Terms {
     }
 
     /// The queries whose rows, in sequence, are the keys.
-    pub fn queries<'a>(&'a self, narrow: Option<&Source<'a>>, order: Order<'a>) -> Vec<Sql<'a>> {
-        match (narrow, order.sort) {
-            (Some(source), _) => vec![self.collect(source, order)],
-            (None, Sort::Newest | Sort::Oldest) => vec![self.walk_by_id(order)],
-            (None, Sort::Name | Sort::NameDescending) => vec![self.walk_by_name(order)],
-            (None, Sort::LastSeen) => self.walk_by_last_seen(order),
+    pub fn queries<'a>(
+        &'a self,
+        narrow: Option<&Source<'a>>,
+        order: Order<'a>,
+        groups: &'a Groups,
+    ) -> Vec<Sql<'a>> {
+        match (narrow, order.sort.by) {
+            (Some(source), _) => vec![self.collect(source, order, groups)],
+            (None, By::Created) => vec![self.walk_by_id(order)],
+            (None, By::Name) => vec![self.walk_by_name(order)],
+            (None, By::LastSeen) => self.walk_by_last_seen(order),
+            (None, _) => self.walk_by_column(order, groups),
         }
     }
 
     /// Collects the accounts of a narrow source with their sort keys, then checks and sorts them.
-    fn collect<'a>(&'a self, source: &Source<'a>, order: Order<'a>) -> Sql<'a> {
+    fn collect<'a>(&'a self, source: &Source<'a>, order: Order<'a>, groups: &'a Groups) -> Sql<'a> {
         let mut sql = Sql::default();
         sql.push("WITH found AS MATERIALIZED (SELECT DISTINCT ranged.id AS id FROM (");
         for (n, range) in source.0.iter().enumerate() {
@@ -208,34 +216,45 @@ impl Terms {
             range.write(&mut sql);
         }
         sql.push(") AS ranged), kept AS MATERIALIZED (SELECT f.id AS id");
-        sql.push(match order.sort {
-            Sort::Newest | Sort::Oldest => "",
-            Sort::Name | Sort::NameDescending => {
-                ", (SELECT a.name_folded FROM account a WHERE a.company = $1 AND a.id = f.id) AS name_folded"
+        match order.sort.by {
+            By::Created => {}
+            By::Name => {
+                sql.push(", (SELECT a.name_folded FROM account a WHERE a.company = $1 AND a.id = f.id)");
+                sql.push(" AS name_folded");
             }
-            Sort::LastSeen => concat!(
-                ", coalesce((SELECT s.last_seen_day FROM account_seen s ",
-                "WHERE s.company = $1 AND s.account = f.id), ",
-                never!(),
-                ") AS last_seen_day, coalesce((SELECT s.last_seen_at FROM account_seen s ",
-                "WHERE s.company = $1 AND s.account = f.id), ",
-                never!(),
-                ") AS last_seen_at"
-            ),
-        });
+            By::LastSeen => {
+                for column in ["last_seen_day", "last_seen_at"] {
+                    sql.push(", coalesce((SELECT s.").push(column).push(" FROM account_seen s");
+                    sql.push(" WHERE s.company = $1 AND s.account = f.id), CAST(").bind(order.never());
+                    sql.push(" AS BIGINT)) AS ").push(column);
+                }
+            }
+            by => collect_key(&mut sql, by),
+        }
         sql.push(" FROM found f WHERE EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = f.id");
         self.conditions(&mut sql, &self.statuses, &self.channels);
         sql.push(" LIMIT 1 OFFSET 0)) SELECT * FROM kept WHERE 1 = 1");
-        order.write(&mut sql, "id");
+        match order.sort.by {
+            By::Created | By::Name | By::LastSeen => order.write(&mut sql, "id"),
+            _ => order.write_collected(&mut sql, groups),
+        }
         sql
     }
 
     /// The queries whose rows, counted together, are as many as there are keys, or at least `limit`.
-    pub fn countable<'a>(&'a self, narrow: Option<&Source<'a>>, limit: i64) -> Vec<Sql<'a>> {
-        let order = Order { sort: Sort::Newest, after: None, limit };
+    pub fn countable<'a>(
+        &'a self,
+        narrow: Option<&Source<'a>>,
+        limit: i64,
+        groups: &'a Groups,
+    ) -> Vec<Sql<'a>> {
+        let order = Order { sort: Sort::NEWEST, after: None, limit };
         let lanes = self.lanes();
-        if narrow.is_some() || lanes.iter().any(|lane| lane.may_share_accounts()) {
-            return self.queries(narrow, order);
+        if let Some(source) = narrow {
+            return vec![self.collect(source, order, groups)];
+        }
+        if lanes.iter().any(|lane| lane.may_share_accounts()) {
+            return vec![self.walk_by_id(order)];
         }
         let walk = |lane| {
             let mut sql = Sql::default();
@@ -279,7 +298,7 @@ impl Terms {
             self.walk_lane(&mut sql, lane, order);
             sql.push(") AS walked");
         }
-        sql.push(if order.sort == Sort::Newest { " ORDER BY id DESC" } else { " ORDER BY id" });
+        sql.push(if order.sort.descending { " ORDER BY id DESC" } else { " ORDER BY id" });
         sql.limit(order.limit);
         sql
     }
@@ -304,6 +323,7 @@ impl Terms {
         if let Some(channel) = found_by_channel {
             sql.push(" AND a.channel = ").bind(channel);
         }
+        self.begin_created(sql, "a.id");
         let statuses = if found_by_status.is_some() { &Status::ALL[..] } else { &self.statuses };
         let channels = if found_by_channel.is_some() { &[][..] } else { &self.channels };
         self.conditions(sql, statuses, channels);
@@ -319,10 +339,18 @@ impl Terms {
         order: Order<'a>,
     ) {
         range.write(sql);
+        self.begin_created(sql, account);
         sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = ").push(account);
         self.conditions(sql, &self.statuses, &self.channels);
         sql.push(" LIMIT 1 OFFSET 0)");
         order.write(sql, account);
+    }
+
+    /// Begins a walk by id where the time of creation does.
+    fn begin_created<'a>(&'a self, sql: &mut Sql<'a>, id: &'static str) {
+        if let Some(created) = &self.created {
+            created.in_range(sql, id);
+        }
     }
 
     fn walk_by_name<'a>(&'a self, order: Order<'a>) -> Sql<'a> {
@@ -337,7 +365,9 @@ impl Terms {
 
     /// First the accounts that were seen, day by day, then those never seen.
     fn walk_by_last_seen<'a>(&'a self, order: Order<'a>) -> Vec<Sql<'a>> {
-        let past_seen = matches!(order.after, Some(Place { key: Key::Seen { day: NEVER, .. }, .. }));
+        let never = order.never();
+        let past_seen =
+            matches!(order.after, Some(Place { key: Key::Seen { day, .. }, .. }) if *day == never);
         let mut queries = Vec::new();
         if !past_seen && !self.never_seen {
             let mut sql = Sql::default();
@@ -351,11 +381,7 @@ impl Terms {
                 // Always true; it makes SQLite use the index of days.
                 sql.push(concat!(" AND s.last_seen_day >= ", never!()));
             }
-            if self.look_at_account() {
-                sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = s.account");
-                self.conditions(&mut sql, &self.statuses, &self.channels);
-                sql.push(" LIMIT 1 OFFSET 0)");
-            }
+            self.check_seen(&mut sql);
             order.write(&mut sql, "s.account");
             queries.push(sql);
         }
@@ -365,22 +391,44 @@ impl Terms {
         queries
     }
 
+    /// Appends the check of the account of a row `s`, if there is anything to check.
+    pub(super) fn check_seen<'a>(&'a self, sql: &mut Sql<'a>) {
+        if self.look_at_account() {
+            sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = s.account");
+            self.conditions(sql, &self.statuses, &self.channels);
+            sql.push(" LIMIT 1 OFFSET 0)");
+        }
+    }
+
     fn walk_never_seen<'a>(&'a self, order: Order<'a>, past_seen: bool) -> Sql<'a> {
         let mut sql = Sql::default();
-        sql.push(concat!("SELECT a.id, ", never!(), ", ", never!(), " FROM account a WHERE a.company = $1"));
+        sql.push("SELECT a.id, CAST(").bind(order.never()).push(" AS BIGINT), CAST(").bind(order.never());
+        sql.push(" AS BIGINT) FROM account a WHERE a.company = $1");
         sql.push(" AND NOT EXISTS (SELECT 1 FROM account_seen s");
         sql.push(" WHERE s.company = $1 AND s.account = a.id LIMIT 1 OFFSET 0)");
         self.conditions(&mut sql, &self.statuses, &self.channels);
-        let after = order.after.filter(|_| past_seen);
-        Order { sort: Sort::Newest, after, limit: order.limit }.write(&mut sql, "a.id");
+        order.by_id(order.after.filter(|_| past_seen)).write(&mut sql, "a.id");
         sql
     }
 
     /// Whether the filter has conditions on anything but the time last seen.
     fn look_at_account(&self) -> bool {
-        let Self { text, channels, imported_id, contact, fields, campaign_hold, overdue, .. } = self;
+        let Self {
+            text,
+            channels,
+            imported_id,
+            contact,
+            created,
+            fields,
+            campaign_hold,
+            overdue,
+            import,
+            ..
+        } = self;
         self.restrict_status()
             || text.is_some()
+            || created.is_some()
+            || import.is_some()
             || !channels.is_empty()
             || imported_id.is_some()
             || contact.is_some()
@@ -392,7 +440,12 @@ impl Terms {
     /// Everything to check on an account `a` that was found by other means. `CASE` hides columns that have an
     /// index, and `> 0` hides how rare a value may be: a planner that knew would collect all accounts of a
     /// status and sort them instead of walking.
-    fn conditions<'a>(&'a self, sql: &mut Sql<'a>, statuses: &'a [Status], channels: &'a [ChannelId]) {
+    pub(super) fn conditions<'a>(
+        &'a self,
+        sql: &mut Sql<'a>,
+        statuses: &'a [Status],
+        channels: &'a [ChannelId],
+    ) {
         if statuses.len() < Status::ALL.len() {
             sql.push(" AND CASE WHEN").one_of(" a.status", statuses.iter().copied());
             sql.push(" THEN 1 ELSE 0 END > 0");
@@ -406,6 +459,9 @@ impl Terms {
         }
         if let Some(contact) = &self.contact {
             contact.write(sql);
+        }
+        if let Some(created) = &self.created {
+            created.write(sql);
         }
         if let Some(imported_id) = &self.imported_id {
             sql.push(" AND a.imported_id = ").bind(imported_id);
@@ -446,43 +502,5 @@ impl Lane<'_> {
     /// status and one channel.
     fn may_share_accounts(self) -> bool {
         matches!(self, Self::Field(..) | Self::Word(_))
-    }
-}
-
-impl<'a> Order<'a> {
-    /// Appends the cursor's condition, the order and the limit. `id` is the id's column.
-    fn write(self, sql: &mut Sql<'a>, id: &'static str) {
-        if let Some(Place { id: last, key }) = self.after {
-            match (self.sort, key) {
-                (Sort::Name, Key::Name(name)) => {
-                    sql.push(" AND (name_folded, ").push(id).push(") > (").bind(name);
-                    sql.push(", ").bind(last).push(")");
-                }
-                (Sort::NameDescending, Key::Name(name)) => {
-                    sql.push(" AND (name_folded, ").push(id).push(") < (").bind(name);
-                    sql.push(", ").bind(last).push(")");
-                }
-                (Sort::LastSeen, Key::Seen { day, at }) => {
-                    sql.push(" AND last_seen_day <= ").bind(*day);
-                    sql.push(" AND (last_seen_day, last_seen_at, ").push(id).push(") < (").bind(*day);
-                    sql.push(", ").bind(*at).push(", ").bind(last).push(")");
-                }
-                (Sort::Oldest, _) => {
-                    sql.push(" AND ").push(id).push(" > ").bind(last);
-                }
-                _ => {
-                    sql.push(" AND ").push(id).push(" < ").bind(last);
-                }
-            }
-        }
-        sql.push(match self.sort {
-            Sort::Newest | Sort::Oldest => " ORDER BY ",
-            Sort::Name => " ORDER BY name_folded, ",
-            Sort::NameDescending => " ORDER BY name_folded DESC, ",
-            Sort::LastSeen => " ORDER BY last_seen_day DESC, last_seen_at DESC, ",
-        });
-        sql.push(id);
-        sql.push(if matches!(self.sort, Sort::Oldest | Sort::Name) { "" } else { " DESC" });
-        sql.limit(self.limit);
     }
 }

@@ -48,6 +48,9 @@ fn cases() -> Vec<Case> {
     let overdue = |wanted: bool| AccountFilter { overdue: Some(wanted), ..any() };
     let calm = || AccountFilter { tracked: Some(true), overdue: Some(false), ..any() };
     let seen_after = |days: i64| AccountFilter { seen_after: Some(Time::from_micros(days * DAY)), ..any() };
+    let never_contacted = || AccountFilter { contacted: Some(false), ..any() };
+    // The id of account n is of the millisecond n.
+    let created_since = |n: i64| AccountFilter { created_since: Some(Time::from_micros(n * 1_000)), ..any() };
     let import = |number: u8, effect| AccountFilter {
         import: Some(ImportFilter { id: ImportId::from_bytes([number; 16]), effect }),
         ..any()
@@ -65,106 +68,175 @@ fn cases() -> Vec<Case> {
     let field_values = "PRIMARY KEY (company=? AND field=? AND value>? AND value<?)";
     let fields = "PRIMARY KEY (company=? AND field=? AND value>?)";
     let (by_field, by_account) = ("account_field_pkey", "account_field_by_account");
+    let (by_value, by_code, by_first) =
+        ("account_by_value", "account_by_promo_code", "account_seen_by_first");
+    let (by_acquired, changes) = ("account_by_acquired", "PRIMARY KEY (company=? AND change>?");
     let (by_contact, on_hold) = ("account_by_contact", "account_on_hold");
     let of_import = "PRIMARY KEY (company=? AND import=? AND created=?";
     vec![
-        case("newest", any(), Sort::Newest, by_id, "account_pkey"),
-        case("oldest", any(), Sort::Oldest, by_id, "account_pkey"),
-        case("status", statuses(&[Status::Customer]), Sort::Newest, by_status, by_status),
-        case("statuses", statuses(&[Status::Customer, Status::Lost]), Sort::Oldest, by_status, by_status),
-        case("channel", channel(), Sort::Newest, by_channel, by_channel),
-        case("name", any(), Sort::Name, by_name, by_name),
-        case("name descending", any(), Sort::NameDescending, by_name, by_name),
-        case("imported_id", imported_id(), Sort::Newest, by_imported_id, by_imported_id),
-        case("imported_id by last seen", imported_id(), Sort::LastSeen, by_imported_id, by_imported_id),
-        case("rare word", q("zanzi"), Sort::Newest, words, "account_word_pkey"),
-        case("rare word by name", q("zanzi"), Sort::Name, words, "account_word_pkey"),
-        case("rare and frequent word", q("frequent zanzi"), Sort::LastSeen, words, "account_word_pkey"),
-        case("frequent word", q("freq"), Sort::Newest, word, "account_word_pkey"),
-        case("frequent word, of a status", prospects(q("freq")), Sort::Oldest, word, "account_word_pkey"),
-        case("beginning of many words", q("crm-"), Sort::Newest, by_id, "account_word_by_account"),
-        case("frequent word by name", q("freq"), Sort::Name, by_name, "account_word_by_account"),
-        case("last seen", any(), Sort::LastSeen, by_day, by_day),
-        case("seen lately", seen_after(995), Sort::Newest, by_day, by_day),
-        case("seen some time", seen_after(5), Sort::Newest, by_id, "account_pkey"),
-        case("rare status by name", statuses(&[Status::Lost]), Sort::Name, by_status, by_status),
-        case("frequent status by name", statuses(&[Status::Prospect]), Sort::Name, by_name, by_name),
-        case("overdue", overdue(true), Sort::Newest, by_time, by_time),
-        case("overdue by name", overdue(true), Sort::Name, by_time, by_time),
-        case("not overdue", overdue(false), Sort::Newest, by_id, "account_pkey"),
-        case("tracked and not overdue", calm(), Sort::LastSeen, by_time, by_time),
-        case("most statuses by name", statuses(&Status::ALL[..6]), Sort::Name, by_name, by_name),
-        case("frequent status by last seen", statuses(&[Status::Prospect]), Sort::LastSeen, by_day, by_day),
-        case("several channels", channels(), Sort::Newest, by_channel, by_channel),
-        case("several channels by name", channels(), Sort::Name, by_channel, by_channel),
+        case("newest", any(), Sort::NEWEST, by_id, "account_pkey"),
+        case("oldest", any(), Sort::OLDEST, by_id, "account_pkey"),
+        case("status", statuses(&[Status::Customer]), Sort::NEWEST, by_status, by_status),
+        case("statuses", statuses(&[Status::Customer, Status::Lost]), Sort::OLDEST, by_status, by_status),
+        case("channel", channel(), Sort::NEWEST, by_channel, by_channel),
+        case("name", any(), By::Name.ascending(), by_name, by_name),
+        case("name descending", any(), By::Name.descending(), by_name, by_name),
+        case("imported_id", imported_id(), Sort::NEWEST, by_imported_id, by_imported_id),
+        case(
+            "imported_id by last seen",
+            imported_id(),
+            By::LastSeen.descending(),
+            by_imported_id,
+            by_imported_id,
+        ),
+        case("rare word", q("zanzi"), Sort::NEWEST, words, "account_word_pkey"),
+        case("rare word by name", q("zanzi"), By::Name.ascending(), words, "account_word_pkey"),
+        case(
+            "rare and frequent word",
+            q("frequent zanzi"),
+            By::LastSeen.descending(),
+            words,
+            "account_word_pkey",
+        ),
+        case("frequent word", q("freq"), Sort::NEWEST, word, "account_word_pkey"),
+        case("frequent word, of a status", prospects(q("freq")), Sort::OLDEST, word, "account_word_pkey"),
+        case("beginning of many words", q("crm-"), Sort::NEWEST, by_id, "account_word_by_account"),
+        case("frequent word by name", q("freq"), By::Name.ascending(), by_name, "account_word_by_account"),
+        case("last seen", any(), By::LastSeen.descending(), by_day, by_day),
+        case("seen lately", seen_after(995), Sort::NEWEST, by_day, by_day),
+        case("seen some time", seen_after(5), Sort::NEWEST, by_id, "account_pkey"),
+        case("rare status by name", statuses(&[Status::Lost]), By::Name.ascending(), by_status, by_status),
+        case(
+            "frequent status by name",
+            statuses(&[Status::Prospect]),
+            By::Name.ascending(),
+            by_name,
+            by_name,
+        ),
+        case("overdue", overdue(true), Sort::NEWEST, by_time, by_time),
+        case("overdue by name", overdue(true), By::Name.ascending(), by_time, by_time),
+        case("not overdue", overdue(false), Sort::NEWEST, by_id, "account_pkey"),
+        case("tracked and not overdue", calm(), By::LastSeen.descending(), by_time, by_time),
+        case("most statuses by name", statuses(&Status::ALL[..6]), By::Name.ascending(), by_name, by_name),
+        case(
+            "frequent status by last seen",
+            statuses(&[Status::Prospect]),
+            By::LastSeen.descending(),
+            by_day,
+            by_day,
+        ),
+        case("several channels", channels(), Sort::NEWEST, by_channel, by_channel),
+        case("several channels by name", channels(), By::Name.ascending(), by_channel, by_channel),
         case(
             "channels and statuses",
             and_status(channels(), &Status::ALL[..4]),
-            Sort::Oldest,
+            Sort::OLDEST,
             by_channel,
             by_channel,
         ),
-        case("rare field value", is("plan", "Rare"), Sort::Newest, field_value, by_field),
-        case("rare field value by name", is("plan", "rare"), Sort::Name, field_value, by_field),
-        case("rare field value by last seen", is("plan", "rare"), Sort::LastSeen, field_value, by_field),
-        case("frequent field value", is("plan", "pro"), Sort::Newest, field_value, by_field),
-        case("frequent field value, oldest first", is("plan", "pro"), Sort::Oldest, field_value, by_field),
-        case("frequent field value by name", is("plan", "pro"), Sort::Name, by_name, by_name),
-        case("frequent field value by last seen", is("plan", "pro"), Sort::LastSeen, by_day, by_day),
-        case("frequent number", is("seats", "1"), Sort::Newest, field_value, by_field),
+        case("rare field value", is("plan", "Rare"), Sort::NEWEST, field_value, by_field),
+        case("rare field value by name", is("plan", "rare"), By::Name.ascending(), field_value, by_field),
+        case(
+            "rare field value by last seen",
+            is("plan", "rare"),
+            By::LastSeen.descending(),
+            field_value,
+            by_field,
+        ),
+        case("frequent field value", is("plan", "pro"), Sort::NEWEST, field_value, by_field),
+        case("frequent field value, oldest first", is("plan", "pro"), Sort::OLDEST, field_value, by_field),
+        case("frequent field value by name", is("plan", "pro"), By::Name.ascending(), by_name, by_name),
+        case(
+            "frequent field value by last seen",
+            is("plan", "pro"),
+            By::LastSeen.descending(),
+            by_day,
+            by_day,
+        ),
+        case("frequent number", is("seats", "1"), Sort::NEWEST, field_value, by_field),
         case(
             "frequent field and status",
             and_status(is("plan", "pro"), &[Status::Prospect]),
-            Sort::Newest,
+            Sort::NEWEST,
             field_value,
             by_field,
         ),
         case(
             "frequent field, rare status",
             and_status(is("plan", "pro"), &[Status::Lost]),
-            Sort::Newest,
+            Sort::NEWEST,
             by_status,
             by_status,
         ),
-        case("rare beginning", begins("plan", "ra"), Sort::Newest, field_values, by_field),
-        case("frequent beginning", begins("plan", "p"), Sort::Newest, by_id, by_account),
-        case("frequent beginning by name", begins("plan", "p"), Sort::Name, by_name, by_account),
-        case("rare field", has("odd"), Sort::Newest, fields, by_field),
-        case("frequent field", has("plan"), Sort::Newest, by_id, by_account),
-        case("frequent field by name", has("plan"), Sort::Name, by_name, by_account),
-        case("contacted lately", contacted_after(95), Sort::Newest, by_contact, by_contact),
-        case("contacted lately by last seen", contacted_after(95), Sort::LastSeen, by_contact, by_contact),
-        case("contacted some time", contacted_after(1), Sort::Newest, by_id, "account_pkey"),
-        case("contacted some time by name", contacted_after(1), Sort::Name, by_name, by_name),
+        case("rare beginning", begins("plan", "ra"), Sort::NEWEST, field_values, by_field),
+        case("frequent beginning", begins("plan", "p"), Sort::NEWEST, by_id, by_account),
+        case("frequent beginning by name", begins("plan", "p"), By::Name.ascending(), by_name, by_account),
+        case("rare field", has("odd"), Sort::NEWEST, fields, by_field),
+        case("frequent field", has("plan"), Sort::NEWEST, by_id, by_account),
+        case("frequent field by name", has("plan"), By::Name.ascending(), by_name, by_account),
+        case("contacted lately", contacted_after(95), Sort::NEWEST, by_contact, by_contact),
+        case(
+            "contacted lately by last seen",
+            contacted_after(95),
+            By::LastSeen.descending(),
+            by_contact,
+            by_contact,
+        ),
+        case("contacted some time", contacted_after(1), Sort::NEWEST, by_id, "account_pkey"),
+        case("contacted some time by name", contacted_after(1), By::Name.ascending(), by_name, by_name),
         case(
             "ever contacted",
             AccountFilter { contacted: Some(true), ..any() },
-            Sort::Oldest,
+            Sort::OLDEST,
             by_id,
             "account_pkey",
         ),
-        case(
-            "never contacted",
-            AccountFilter { contacted: Some(false), ..any() },
-            Sort::Newest,
-            by_id,
-            "account_pkey",
-        ),
-        case("never seen", AccountFilter { seen: Some(false), ..any() }, Sort::Newest, by_id, "account_pkey"),
-        case("held", held(true), Sort::Name, on_hold, on_hold),
-        case("large import", import(1, created), Sort::Newest, of_import, "import_account_pkey"),
-        case("large import by name", import(1, None), Sort::Name, by_name, by_name),
-        case("small import", import(2, changed), Sort::Newest, of_import, "import_account_pkey"),
-        case("small import by name", import(2, None), Sort::Name, of_import, "import_account_pkey"),
-        case("import and status", prospects(import(1, None)), Sort::Oldest, of_import, "import_account_pkey"),
+        case("never contacted", never_contacted(), Sort::NEWEST, by_id, "account_pkey"),
+        case("never seen", AccountFilter { seen: Some(false), ..any() }, Sort::NEWEST, by_id, "account_pkey"),
+        case("status ascending", any(), By::Status.ascending(), by_status, by_status),
+        case("status descending", any(), By::Status.descending(), by_status, by_status),
+        case("value", any(), By::Value.descending(), by_value, by_value),
+        case("value ascending", any(), By::Value.ascending(), by_value, by_value),
+        case("value, of a status", prospects(any()), By::Value.descending(), by_value, by_value),
+        case("by channel", any(), By::Channel.ascending(), by_channel, by_channel),
+        case("by channel descending", any(), By::Channel.descending(), by_channel, by_channel),
+        case("by promo code", any(), By::PromoCode.ascending(), by_code, by_code),
+        case("by promo code descending", any(), By::PromoCode.descending(), by_code, by_code),
+        case("least recently seen", any(), By::LastSeen.ascending(), by_day, by_day),
+        case("first seen", any(), By::FirstSeen.descending(), by_first, by_first),
+        case("first seen ascending", any(), By::FirstSeen.ascending(), by_first, by_first),
+        case("last contact", any(), By::LastContact.descending(), by_contact, by_contact),
+        case("last contact ascending", any(), By::LastContact.ascending(), by_contact, by_contact),
+        case("never contacted", never_contacted(), By::LastContact.ascending(), by_id, "account_pkey"),
+        case("acquired", any(), By::Acquired.descending(), by_acquired, by_acquired),
+        case("acquired ascending", any(), By::Acquired.ascending(), by_acquired, by_acquired),
+        case("updated", any(), By::Updated.descending(), changes, "account_change_pkey"),
+        case("updated ascending", prospects(any()), By::Updated.ascending(), changes, "account_change_pkey"),
+        case("rare word by value", q("zanzi"), By::Value.descending(), words, "account_word_pkey"),
+        case("created lately", created_since(19_900), Sort::NEWEST, by_id, "account_pkey"),
+        case("created some time", created_since(1), Sort::OLDEST, by_id, "account_pkey"),
+        case("created some time by name", created_since(1), By::Name.ascending(), by_name, by_name),
+        case("created lately by name", created_since(19_900), By::Name.ascending(), by_id, "account_pkey"),
+        case("created, of a status", prospects(created_since(1)), Sort::NEWEST, by_status, by_status),
+        case("held", held(true), By::Name.ascending(), on_hold, on_hold),
+        case("large import", import(1, created), Sort::NEWEST, of_import, "import_account_pkey"),
+        case("large import by name", import(1, None), By::Name.ascending(), by_name, by_name),
+        case("small import", import(2, changed), Sort::NEWEST, of_import, "import_account_pkey"),
+        case("small import by name", import(2, None), By::Name.ascending(), of_import, "import_account_pkey"),
+        case("import and status", prospects(import(1, None)), Sort::OLDEST, of_import, "import_account_pkey"),
         case(
             "not held, of a status",
             and_status(held(false), &[Status::Prospect]),
-            Sort::Newest,
+            Sort::NEWEST,
             by_status,
             by_status,
         ),
     ]
+}
+
+/// The id of account `n` as hexadecimal digits: made in the millisecond `n`.
+fn id(n: u32) -> String {
+    format!("{n:012x}{:020x}", 0)
 }
 
 /// The rows of an account's tables, as SQL; `bytes` writes a literal.
@@ -182,7 +254,7 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
     for chunk in (0..accounts).collect::<Vec<_>>().chunks(500) {
         let [mut rows, mut words, mut seen, mut fields, mut imported] = [const { String::new() }; 5];
         for n in chunk {
-            let id = bytes(&format!("{n:032x}"));
+            let id = bytes(&id(*n));
             let status = Status::ALL[(n % 7) as usize];
             let status = if n % 10 < 6 { Status::Prospect } else { status };
             let channel = match n % 20 {
@@ -194,9 +266,13 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
             let _ = write!(
                 rows,
                 ",(1, {id}, 'crm-{n}', 'Frequent {name}', 'frequent {name}', '{status}', '{{}}', {channel}, \
-                 {}, {}, 0, 0)",
+                 {}, {}, 0, 0, {}, {}, {}, {})",
                 if n % 50 == 45 { "NULL".to_owned() } else { (i64::from(n % 97) * DAY).to_string() },
                 i32::from(n % 1000 == 3),
+                if n % 3 == 0 { (n % 500).to_string() } else { "NULL".to_owned() },
+                ["'EUR'", "NULL", "NULL", "'USD'", "NULL", "NULL"][(n % 6) as usize],
+                if n % 4 == 0 { format!("'CODE-{}'", n % 30) } else { "NULL".to_owned() },
+                if n % 5 == 0 { (i64::from(n % 700) * DAY).to_string() } else { "NULL".to_owned() },
             );
             let plan = if n % 2000 == 7 { "srare" } else { "spro" };
             let _ = write!(fields, ",(1, 'plan', '{plan}', {id}), (1, 'seats', 'n1', {id})");
@@ -222,7 +298,8 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
         }
         run(&format!(
             "INSERT INTO account (company, id, imported_id, name, name_folded, status, custom_fields, channel, \
-                 last_contact_at, campaign_hold, created_at, updated_at) VALUES {}",
+                 last_contact_at, campaign_hold, created_at, updated_at, value_amount, value_currency, promo_code, \
+                 acquired_at) VALUES {}",
             &rows[1..]
         ));
         run(&format!("INSERT INTO account_word (company, word, account) VALUES {}", &words[1..]));
@@ -267,6 +344,8 @@ fn fill_cadence(mut run: impl FnMut(&str)) {
          body_truncated, author_kind, automatic, occurred_at, created_at) \
          SELECT company, id, id, id, 'outbound', 'email', '', 0, 0, 'system', 0, last_contact_at, 0 FROM account \
          WHERE last_contact_at IS NOT NULL");
+    run("INSERT INTO account_change (company, change, account, at) \
+         SELECT company, change, id, updated_at FROM account WHERE company > 0 ON CONFLICT DO NOTHING");
 }
 
 /// The queries that read a case's first page, and the page after its first account.
@@ -277,9 +356,10 @@ fn queries(store: &Store, case: &Case) -> Vec<(String, usize)> {
         let terms = Terms::of(&first.filter, first.now, snapshot)?;
         let narrow = terms.narrow_source(sort, snapshot)?;
         let places = first.places(snapshot, None)?;
+        let groups = Groups::of(sort.by, snapshot)?;
         let mut texts = Vec::new();
         for after in [None, places.first()] {
-            for sql in terms.queries(narrow.as_ref(), Order { sort, after, limit: 51 }) {
+            for sql in terms.queries(narrow.as_ref(), Order { sort, after, limit: 51 }, &groups) {
                 snapshot.query_text(sql.text(), sql.values())?;
                 texts.push((sql.text().to_owned(), sql.values().len() + 1));
             }
@@ -363,7 +443,7 @@ fn postgres_reads_pages_by_indexes() {
 /// Removes most accounts: a walk that checks all of them must end before the statement timeout, even on a
 /// busy machine.
 fn keep_few(raw: &mut postgres::Client) {
-    let kept = format!("'\\x{:032x}'::bytea", ACCOUNTS / 4);
+    let kept = format!("'\\x{}'::bytea", id(ACCOUNTS / 4));
     for (table, id) in [
         ("account", "id"),
         ("account_word", "account"),
@@ -449,13 +529,20 @@ fn both_ways_find_the_same(store: &Store) {
             ..any()
         },
         AccountFilter {
+            created_since: Some(Time::from_micros(2_000_000)),
+            created_before: Some(Time::from_micros(4_000_000)),
+            channels: vec![ChannelId::from_bytes([1; 16])],
+            ..any()
+        },
+        AccountFilter {
             contacted: Some(false),
             channels: [1, 2].map(|n| ChannelId::from_bytes([n; 16])).to_vec(),
             ..any()
         },
     ];
     let mut compared = 0;
-    for (filter, sort) in filters.into_iter().flat_map(|filter| Sort::ALL.map(|sort| (filter.clone(), sort)))
+    for (filter, sort) in
+        filters.into_iter().flat_map(|filter| Sort::all().map(move |sort| (filter.clone(), sort)))
     {
         let read = store.read(CompanyId(1), move |snapshot| {
             let terms = Terms::of(&filter, Time::from_micros(60 * DAY), snapshot)?;
@@ -477,15 +564,16 @@ fn both_ways_find_the_same(store: &Store) {
     assert!(compared > 40, "only {compared} pages were compared");
 }
 
-fn keys_of<'a>(
+fn keys_of(
     snapshot: &mut Snapshot,
-    terms: &'a Terms,
-    narrow: Option<&Source<'a>>,
+    terms: &Terms,
+    narrow: Option<&Source<'_>>,
     sort: Sort,
-    after: Option<&'a Place>,
+    after: Option<&Place>,
 ) -> Result<Vec<Place>, Error> {
     let mut places = Vec::new();
-    for sql in terms.queries(narrow, Order { sort, after, limit: 51 }) {
+    let groups = Groups::of(sort.by, snapshot)?;
+    for sql in terms.queries(narrow, Order { sort, after, limit: 51 }, &groups) {
         for row in snapshot.query_text(sql.text(), sql.values())? {
             places.push(read_place(sort, row)?);
         }

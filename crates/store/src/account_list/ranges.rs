@@ -3,6 +3,7 @@
 use rapport_domain::id::{ChannelId, ImportId};
 use rapport_domain::pipeline::Status;
 
+use super::created_terms::CreatedTerms;
 use super::field_terms::ContactTerms;
 use super::sql::Sql;
 use super::terms::{OverdueTerms, Prefix, SeenTerms};
@@ -19,6 +20,7 @@ pub(super) enum Range<'a> {
     FieldExists(&'a String),
     Seen(&'a SeenTerms),
     Contact(&'a ContactTerms),
+    Created(&'a CreatedTerms),
     Held,
     /// The accounts that an import created, or those that it changed.
     Import(&'a ImportId, bool),
@@ -64,6 +66,10 @@ impl<'a> Range<'a> {
             Self::Contact(contact) => {
                 sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
                 contact.in_range(sql);
+            }
+            Self::Created(created) => {
+                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
+                created.in_range(sql, "a.id");
             }
             Self::Held => {
                 sql.push("SELECT a.id AS id FROM account a /*INDEXED BY account_on_hold*/");

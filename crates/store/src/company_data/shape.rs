@@ -1,5 +1,6 @@
 //! How a stored value is shown in an export: as the API shows it.
 
+use rapport_domain::exchange_rate::Rate;
 use rapport_domain::id::{ContactId, MessageId, NoteId, PersonId, base32};
 use rapport_domain::time::{Day, Time};
 use serde_json::{Map, Value};
@@ -23,6 +24,8 @@ pub enum Shape {
     Day,
     /// An amount in ten-thousandths.
     Amount,
+    /// An exchange rate in ten-billionths.
+    Rate,
     Json,
     /// 16 bytes, shown with this prefix.
     Id(&'static str),
@@ -43,6 +46,7 @@ impl Shape {
             (Self::Time, Cell::Int(micros)) => Time::from_micros(micros).to_string().into(),
             (Self::Day, Cell::Int(number)) => Day::from_number(number).date().to_string().into(),
             (Self::Amount, Cell::Int(units)) => amount(units).into(),
+            (Self::Rate, Cell::Int(units)) => Rate::from_ten_billionths(units).text().into(),
             (Self::Word(words), Cell::Int(number)) => {
                 usize::try_from(number).ok().and_then(|number| words.get(number)).copied().into()
             }
@@ -106,6 +110,7 @@ mod tests {
             (Shape::Amount, Cell::Int(10_000), json!("1")),
             (Shape::Amount, Cell::Int(1), json!("0.0001")),
             (Shape::Amount, Cell::Int(0), json!("0")),
+            (Shape::Rate, Cell::Int(9_200_000_000), json!("0.92")),
             (Shape::Json, text(r#"{"a":1.50}"#), serde_json::from_str(r#"{"a":1.50}"#).unwrap()),
             (Shape::Json, text("not JSON"), json!("not JSON")),
             (Shape::Id("acc_"), bytes(), json!(account.to_string())),

@@ -4,7 +4,7 @@
 //! Not exported are secrets and their hashes, sessions, the texts of mails, imported files, and what is derived from
 //! other tables or only serves the service itself.
 
-use super::shape::Shape::{self, Actor, Amount, Day, Entry, Flag, Id, Json, Number, Text, Time, Word};
+use super::shape::Shape::{self, Actor, Amount, Day, Entry, Flag, Id, Json, Number, Rate, Text, Time, Word};
 use super::way::{Key, Way};
 use crate::statement::DeleteMany;
 use crate::value::Type;
@@ -77,7 +77,7 @@ const PERSON: Keys = &[("person", Type::Bytes)];
 const BY_ID: Keys = &[("t.id", Type::Bytes)];
 const BY_ACCOUNT: Keys = &[("t.account", Type::Bytes)];
 
-pub static TABLES: [Table; 56] = [
+pub static TABLES: [Table; 58] = [
     Table {
         name: "member",
         keys: PERSON,
@@ -162,7 +162,7 @@ pub static TABLES: [Table; 56] = [
     Table::exported(
         "channel",
         ID,
-        &[("id", Id("chn_")), ("name", Text), ("created_at", Time)],
+        &[("id", Id("chn_")), ("name", Text), ("sample", Flag), ("created_at", Time)],
         &["name_folded"],
     ),
     Table::exported(
@@ -170,6 +170,19 @@ pub static TABLES: [Table; 56] = [
         &[("code_folded", Type::Text)],
         &[("code", Text), ("channel", Id("chn_")), ("archived_at", Time), ("created_at", Time)],
         &["code_folded"],
+    ),
+    Table::exported(
+        "exchange_rate",
+        ID,
+        &[
+            ("id", Id("rat_")),
+            ("base", Text),
+            ("currency", Text),
+            ("valid_from", Day),
+            ("rate", Rate),
+            ("created_at", Time),
+        ],
+        &[],
     ),
     Table::exported(
         "campaign",
@@ -206,10 +219,12 @@ pub static TABLES: [Table; 56] = [
             ("promo_code", Text),
             ("acquired_at", Time),
             ("last_contact_at", Time),
+            ("imported_contact_at", Time),
             ("cadence_days", Number),
             ("snoozed_until", Text),
             ("tracked_since", Time),
             ("campaign_hold", Flag),
+            ("sample", Flag),
             ("created_at", Time),
             ("updated_at", Time),
         ],
@@ -587,6 +602,13 @@ pub static TABLES: [Table; 56] = [
         &[],
     )
     .of_account(Way::column("import_account_by_account", &[("t.import", Type::Bytes)])),
+    Table::exported(
+        "bulk_change",
+        &[("bulk", Type::Bytes), ("account", Type::Bytes)],
+        &[("bulk", Id("blk_")), ("account", Id("acc_")), ("differences", Json)],
+        &[],
+    )
+    .of_account(Way::column("bulk_change_by_account", &[("t.bulk", Type::Bytes)])),
     Table::exported(
         "digest",
         &[("year", Type::Int), ("week", Type::Int)],

@@ -2,8 +2,8 @@
 
 use crate::clients::plans::planned;
 use crate::{
-    account, account_address, account_field, activity, activity_day, audit, cadence, channel_total,
-    company_data, contact, correction, delivery, event, fan_out,
+    account, account_address, account_field, activity, activity_day, audit, bulk_change, cadence,
+    channel_total, company_data, contact, correction, delivery, event, fan_out,
 };
 use crate::{
     all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message, note,
@@ -47,6 +47,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
     bulk![
         account::INSERT,
         account::UPDATE,
+        account::SET_IMPORTED_CONTACT,
         account::INSERT_WORDS,
         account_address::INSERT_MANY,
         account_field::INSERT,
@@ -55,9 +56,11 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         activity::COUNT,
         activity::SEE,
         activity::SEE_DAY,
+        activity::SEE_FIRST,
         activity::TAKE_MARK,
         activity_day::ADD,
         audit::SET_DETAIL,
+        bulk_change::INSERT,
         cadence::KEEP,
         cadence::OPEN_EPISODE,
         channel_total::INSERT,

@@ -61,6 +61,7 @@ const READS_MORE: &[(&str, &str, &str)] = &[
     ("webhook::WITH_WORK", "webhook", "a sweep over all webhooks"),
     ("webhook::ENDING", "webhook", "a sweep over all webhooks"),
     ("retention::DELETE_WEBHOOKS", "webhook", "a daily sweep over all webhooks of the company"),
+    ("sample::ACCOUNTS", "account", "the index contains only sample accounts"),
     ("session::END_BY_PASSWORD", "session", "once, when single sign-on becomes required"),
     ("session::END_BY_SSO", "session", "once, when single sign-on is turned off"),
     ("session::PRUNE", "session", "a daily sweep over the sessions of the company"),

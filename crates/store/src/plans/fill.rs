@@ -130,7 +130,7 @@ fn value_of(table: &str, column: &str, kind: &str, last_of_key: bool) -> String 
         (_, _, "bytea") => bytes("#"),
         (_, "state", _) => "CASE WHEN # % 100 < 3 THEN 0 WHEN # % 100 < 6 THEN 2 ELSE 1 END".to_owned(),
         (_, "owner", _) => "CASE WHEN # % 200 = 0 THEN 7 END".to_owned(),
-        (_, "active" | "campaign_hold" | "disabled_by_hand", _) => {
+        (_, "active" | "campaign_hold" | "disabled_by_hand" | "sample", _) => {
             "CASE WHEN # % 1000 = 0 THEN 1 ELSE 0 END".to_owned()
         }
         (_, "pinned" | "kept", _) => "CASE WHEN # % 20 = 0 THEN 1 ELSE 0 END".to_owned(),

@@ -29,6 +29,7 @@ fn full_account(number: u64) -> Account {
         channel: Some(ChannelRef { id: ChannelId::from_bytes([5; 16]), name: "Partners".to_owned() }),
         acquired_at: Some(time(1)),
         last_contact_at: Some(time(-7_000_000_000)),
+        imported_contact_at: Some(time(-8_000_000_000)),
         cadence_override: Some(3650),
         snoozed_until: Some(Date::constant(2026, 6, 1)),
         tracked_since: Some(time(2)),
@@ -116,7 +117,7 @@ fn an_imported_id_is_taken_once() {
 
 fn found(world: &World, company: rapport_domain::id::CompanyId, q: &str) -> Vec<String> {
     let filter = AccountFilter { q: Some(q.to_owned()), ..AccountFilter::default() };
-    let list = ListAccounts { filter, sort: Sort::Oldest, cursor: None, limit: 50, now: time(0) };
+    let list = ListAccounts { filter, sort: Sort::OLDEST, cursor: None, limit: 50, now: time(0) };
     let page = world.read(company, move |snapshot| list.run(snapshot));
     page.items.into_iter().map(|account| account.name).collect()
 }

@@ -1,18 +1,21 @@
 //! The account list, compared with a plain filter and sort in memory, on both engines.
 
+use std::cmp::Ordering;
+
 use jiff::civil::Date;
 use rapport_domain::account::Account;
 use rapport_domain::audience::{FieldFilter, FieldTest};
-use rapport_domain::channel::{Channel, ChannelRef};
+use rapport_domain::channel::{Channel, ChannelRef, PromoCode};
 use rapport_domain::company::{Settings, TrackedStages, parse_time_zone};
 use rapport_domain::custom_fields::CustomFields;
 use rapport_domain::id::{ChannelId, CompanyId};
+use rapport_domain::money::{Amount, Currency, Money};
 use rapport_domain::pipeline::Status;
 use rapport_domain::search;
 use rapport_domain::text::fold;
 use rapport_domain::time::Time;
 use rapport_store::account_list::{
-    AccountFilter, AccountPage, CappedCount, Cursor, ListAccounts, Sort, count_capped,
+    AccountFilter, AccountPage, By, CappedCount, Cursor, ListAccounts, Sort, count_capped,
 };
 use rapport_store::activity::{self, Seen};
 use rapport_store::{Query, channel};
@@ -77,6 +80,15 @@ fn accounts() -> Vec<Account> {
         let day = i8::try_from(8 + random.below(9)).expect("small");
         account.snoozed_until = random.one_in(3).then(|| Date::constant(2026, 5, day));
         account.campaign_hold = random.one_in(6);
+        account.acquired_at = random.one_in(2).then(|| days(&mut random, 20));
+        account.promo_code =
+            account.channel.as_ref().filter(|_| !random.one_in(3)).map(|_| {
+                PromoCode::from_stored(random.pick(&["SPRING", "spring-2", "FAIR", "A_1"]).to_owned())
+            });
+        account.value = random.one_in(2).then(|| Money {
+            amount: Amount::from_ten_thousandths(i64::try_from(random.below(9)).expect("small") - 1),
+            currency: Currency::parse(random.pick(&["USD", "EUR", "CHF"])).expect("a currency"),
+        });
         let mut fields = Map::new();
         if !random.one_in(4) {
             fields.insert(
@@ -191,14 +203,43 @@ fn has_field(account: &Account, FieldFilter { key, test }: &FieldFilter) -> bool
 }
 
 fn sorted(mut accounts: Vec<Account>, sort: Sort) -> Vec<Account> {
-    accounts.sort_by(|a, b| match sort {
-        Sort::Newest => b.id.cmp(&a.id),
-        Sort::Oldest => a.id.cmp(&b.id),
-        Sort::Name => (fold(&a.name), a.id).cmp(&(fold(&b.name), b.id)),
-        Sort::NameDescending => (fold(&b.name), b.id).cmp(&(fold(&a.name), a.id)),
-        Sort::LastSeen => (b.last_seen_at, b.id).cmp(&(a.last_seen_at, a.id)),
+    accounts.sort_by(|a, b| {
+        let (first, second) = (key(a, sort.by), key(b, sort.by));
+        let order = match (&first, &second) {
+            // Groups and accounts without a value are in the same order in both directions.
+            (Some((one, _)), Some((other, _))) if one != other => return one.cmp(other),
+            (Some(_), None) => return Ordering::Less,
+            (None, Some(_)) => return Ordering::Greater,
+            (first, second) => (first, a.id).cmp(&(second, b.id)),
+        };
+        if sort.descending { order.reverse() } else { order }
     });
     accounts
+}
+
+/// The group and the text that an account is sorted by; `None` if it lacks what the list is sorted by.
+fn key(account: &Account, by: By) -> Option<(String, String)> {
+    let number = |number: i64| format!("{:020}", i128::from(number) - i128::from(i64::MIN));
+    let time = |time: Option<Time>| time.map(|time| number(time.as_micros()));
+    let key = match by {
+        // All of them were written in one transaction on PostgreSQL, and one by one in the order of their ids on SQLite.
+        By::Created | By::Updated => String::new(),
+        By::Name => fold(&account.name),
+        By::Status => Status::ALL.iter().position(|status| *status == account.status)?.to_string(),
+        By::Value => {
+            let money = account.value?;
+            let is_own = money.currency == settings().default_currency;
+            let group = if is_own { String::new() } else { money.currency.code().to_owned() };
+            return Some((group, number(money.amount.ten_thousandths())));
+        }
+        By::Channel => fold(&account.channel.as_ref()?.name),
+        By::PromoCode => account.promo_code.as_ref()?.as_str().to_owned(),
+        By::LastSeen => time(account.last_seen_at)?,
+        By::FirstSeen => time(account.first_seen_at)?,
+        By::LastContact => time(account.last_contact_at)?,
+        By::Acquired => time(account.acquired_at)?,
+    };
+    Some((String::new(), key))
 }
 
 fn page(world: &World, company: CompanyId, list: ListAccounts) -> AccountPage {
@@ -255,6 +296,8 @@ fn random_filter(random: &mut Random) -> AccountFilter {
         contacted_after: random.one_in(6).then(|| moment(random)),
         campaign_hold: random.one_in(5).then(|| random.one_in(3)),
         fields: (0..[0, 0, 1, 1, 2][random.below(5)]).map(|_| random_field(random)).collect(),
+        created_since: None,
+        created_before: None,
         import: None,
     }
 }
@@ -285,9 +328,13 @@ fn every_filter_sort_and_page_agrees_with_a_plain_model() {
         let all = accounts();
         let mut random = Random::seeded(2);
         let mut found = 0;
-        for round in 0..400 {
-            let filter = if round < 5 { AccountFilter::default() } else { random_filter(&mut random) };
-            let sort = Sort::ALL[round % 5];
+        for round in 0..660 {
+            let filter = if round < Sort::all().count() {
+                AccountFilter::default()
+            } else {
+                random_filter(&mut random)
+            };
+            let sort = Sort::all().nth(round % Sort::all().count()).expect("a sort");
             let limit = random.pick(&[1, 7, 50, 51, 200]);
             let now = time(random.pick(&[0, -DAY_SECONDS, 15 * 3600 + 1, 20 * 3600]));
             let wanted: Vec<Account> =
@@ -340,7 +387,7 @@ fn a_list_read_while_accounts_come_has_no_repeats() {
         world.insert(company, (0..20).map(|n| new_account(n * 2, "Nordlys")).collect());
         let list = |cursor| ListAccounts {
             filter: AccountFilter::default(),
-            sort: Sort::Newest,
+            sort: Sort::NEWEST,
             cursor,
             limit: 8,
             now: time(0),
@@ -365,8 +412,9 @@ fn a_cursor_of_another_sort_is_refused() {
             limit: 1,
             now: time(0),
         };
-        let newest = page(world, company, list(Sort::Newest, None)).next.expect("more");
-        let read = world.store.read(company, move |snapshot| list(Sort::Name, Some(newest)).run(snapshot));
+        let newest = page(world, company, list(Sort::NEWEST, None)).next.expect("more");
+        let read =
+            world.store.read(company, move |snapshot| list(By::Name.ascending(), Some(newest)).run(snapshot));
         assert!(read.blocking_recv().expect("an answer").is_err(), "the cursor belongs to another sort");
     });
 }

@@ -7,13 +7,14 @@ use rapport_store::{Database, migrate_only};
 use rapport_testkit::{PostgresServer, old_database};
 
 /// Tables that no view shows, because they only serve the service itself or hold what nobody should read.
-const HIDDEN: [&str; 40] = [
+const HIDDEN: [&str; 41] = [
     "account_change",
     "account_site",
     "account_tombstone",
     "account_word",
     "activity_day",
     "address_change",
+    "bulk_change",
     "change_clock",
     "channel_count",
     "channel_total",

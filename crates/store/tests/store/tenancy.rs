@@ -161,7 +161,7 @@ fn everything(snapshot: &mut Snapshot) -> Result<Vec<String>, Error> {
         AccountFilter { overdue: Some(false), ..any() },
     ] {
         all.push(format!("{:?}", count_capped(snapshot, &filter, time(0), 100)?));
-        for sort in Sort::ALL {
+        for sort in Sort::all() {
             let list = ListAccounts { filter: filter.clone(), sort, cursor: None, limit: 50, now: time(0) };
             all.push(format!("{:?}", list.run(snapshot)?));
         }

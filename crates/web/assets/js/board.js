@@ -55,8 +55,6 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     target.form.requestSubmit();
   }
-  // The other currencies of a stage show while their button has the focus.
-  if (key === "Escape" && target.matches?.(".figures button")) target.blur();
 });
 
 // Drag cards to another column. The form in each card does the same.

@@ -9,7 +9,6 @@ use rapport_app::read::accounts::{Cursor, ListAccounts, Sort, list};
 use rapport_app::read::export::begin;
 use rapport_app::{Answer, App};
 use rapport_domain::account::{self, Account, AccountView};
-use rapport_domain::invalid::Fault;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -60,17 +59,12 @@ async fn list_accounts(
 
 fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Problem> {
     let filter = account_filter::read(&mut parameters);
-    let sort = parameters.optional("sort", parse_sort).unwrap_or_default();
+    let sort = parameters.optional("sort", Sort::parse).unwrap_or_default();
     account_changes::refuse_others(&mut parameters);
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
     parameters.finish()?;
     Ok(ListAccounts { filter, sort, cursor, limit, now: app.now() })
-}
-
-fn parse_sort(text: &str) -> Result<Sort, Fault> {
-    let known = Sort::ALL.map(Sort::as_str).into_iter().chain([account_changes::SORT]);
-    Sort::parse(text).map_err(|fault| Fault::not_one_of(fault.code, known))
 }
 
 /// Export accounts

@@ -9,12 +9,13 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{RefOr, Required, ResponseBuilder};
 
 /// What is shown with a version.
-pub const VERSIONED: [&str; 7] = [
+pub const VERSIONED: [&str; 8] = [
     "/api/accounts/{id}/",
     "/api/accounts/{id}/contacts/{contact}/",
     "/api/accounts/{id}/notes/{note}/",
     "/api/campaigns/{id}/",
     "/api/conversations/{id}/messages/{message}/",
+    "/api/exchange-rates/{id}/",
     "/api/settings/",
     "/api/webhooks/{id}/",
 ];

@@ -29,6 +29,7 @@ mod erasure;
 mod error_codes;
 mod event_feed;
 mod events;
+mod exchange_rates;
 mod factor_reset;
 mod fields;
 mod following;
@@ -133,6 +134,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(erasure::routes())
         .merge(imports::routes())
         .merge(settings::routes())
+        .merge(exchange_rates::routes())
         .merge(company::routes())
         .merge(sso::routes())
         .merge(ingest_rejects::routes())

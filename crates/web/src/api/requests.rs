@@ -26,14 +26,12 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::api::account_changes;
-
 /// Stands for `Sort`, which storage owns.
 struct SortWord;
 
 impl utoipa::PartialSchema for SortWord {
     fn schema() -> RefOr<Schema> {
-        one_of(Sort::ALL.map(Sort::as_str).into_iter().chain([account_changes::SORT])).into()
+        one_of(Sort::all().map(Sort::as_str)).into()
     }
 }
 
@@ -60,6 +58,13 @@ fn amount() -> ObjectBuilder {
 fn clearing_amount() -> ObjectBuilder {
     let detail = "A decimal amount, as a text or a number. Null clears the value and the currency.";
     amount().description(Some(detail))
+}
+
+fn rate() -> ObjectBuilder {
+    let types = SchemaType::Array(vec![Type::String, Type::Number]);
+    let detail = "What one unit is worth in the default currency: a decimal number above zero, as a text or a number. \
+                  At most 8 digits before the decimal point and 10 after it.";
+    ObjectBuilder::new().schema_type(types).description(Some(detail)).examples([json!("1.05")])
 }
 
 #[derive(IntoParams)]
@@ -140,6 +145,11 @@ pub struct AccountFilterParameters {
     contacted_before: Option<String>,
     #[param(format = DateTime)]
     contacted_after: Option<String>,
+    /// Accounts created at this time or later.
+    #[param(format = DateTime)]
+    created_since: Option<String>,
+    #[param(format = DateTime)]
+    created_before: Option<String>,
     /// True for accounts reactivated from Do not contact that no operator has moved since.
     campaign_hold: Option<bool>,
     /// Accounts whose custom field KEY has this value, ignoring case. If the field is an array, one of its elements
@@ -161,7 +171,9 @@ pub struct AccountFilterParameters {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AccountListParameters {
-    /// Defaults to `-created_at` (newest first). `updated_at` lists accounts in the order of their last change, oldest
+    /// Defaults to `-created_at` (newest first). A minus means descending. Accounts that lack what they are sorted by come
+    /// last in both directions. Amounts in different currencies aren't compared: the company's currency comes first, then
+    /// the others by their code. `updated_at` lists accounts in the order of their last change, oldest
     /// first. That list never ends: it always has a `next_cursor`, and `has_more` says whether to continue at once. It
     /// takes no filters but `updated_after` and `deleted`.
     #[param(inline)]
@@ -429,6 +441,37 @@ pub struct ChannelName {
     name: String,
 }
 
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ExchangeRateParameters {
+    /// Only rates of this currency.
+    #[param(example = "CHF")]
+    currency: Option<String>,
+    /// Rates to this currency. Defaults to the company's default currency.
+    #[param(example = "EUR")]
+    base_currency: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct ExchangeRateCreate {
+    /// An ISO 4217 code, in upper or lower case. Not the default currency.
+    #[schema(example = "CHF")]
+    currency: String,
+    /// The first day that the rate is valid, in 1971 or later.
+    #[schema(format = Date, example = "2026-11-01")]
+    valid_from: String,
+    #[schema(schema_with = rate)]
+    rate: String,
+}
+
+#[derive(ToSchema)]
+pub struct ExchangeRatePatch {
+    #[schema(format = Date, nullable = false)]
+    valid_from: Option<String>,
+    #[schema(schema_with = rate, required = false)]
+    rate: Option<String>,
+}
+
 #[derive(ToSchema)]
 pub struct CodeCreate {
     #[schema(pattern = "^[A-Za-z0-9_-]+$", example = "SPRING_26")]
@@ -494,6 +537,11 @@ pub struct AccountFilters {
     contacted_before: Option<String>,
     #[schema(format = DateTime)]
     contacted_after: Option<String>,
+    /// Accounts created at this time or later.
+    #[schema(format = DateTime)]
+    created_since: Option<String>,
+    #[schema(format = DateTime)]
+    created_before: Option<String>,
     campaign_hold: Option<bool>,
     /// A condition for each key: a value, an array of values of which one must match, `{"exists": true}` or
     /// `{"begins_with": "a text"}`. Case is ignored. If the field is an array, one of its elements must match.
@@ -801,7 +849,7 @@ mod tests {
         let every = json!({
             "q": "x", "status": "lost", "channel": channel, "imported_id": "x", "tracked": true, "overdue": true,
             "seen": true, "seen_before": at, "seen_after": at, "contacted": true, "contacted_before": at,
-            "contacted_after": at, "campaign_hold": true, "fields": {"a": 1},
+            "contacted_after": at, "created_since": at, "created_before": at, "campaign_hold": true, "fields": {"a": 1},
         });
         let parsed = Filter::parse(every.as_object().unwrap(), "").unwrap().to_json();
         let read: BTreeSet<&String> = parsed.as_object().unwrap().keys().collect();

@@ -24,6 +24,8 @@ pub fn read(parameters: &mut Parameters) -> Filter {
         contacted: parameters.boolean("contacted"),
         contacted_before: parameters.time("contacted_before"),
         contacted_after: parameters.time("contacted_after"),
+        created_since: parameters.time("created_since"),
+        created_before: parameters.time("created_before"),
         campaign_hold: parameters.boolean("campaign_hold"),
         fields: fields(parameters),
         import: import(parameters),

@@ -8,7 +8,8 @@ use rapport_domain::correction::Entry;
 use rapport_domain::digest::Week;
 use rapport_domain::id::{
     AccountId, CampaignId, ChannelId, ContactId, ConversationId, CorrectionId, CredentialId, DeliveryId,
-    ImportId, InvitationId, MessageId, NoteId, PasskeyId, PersonId, RedeliveryId, SessionId, WebhookId,
+    ExchangeRateId, ImportId, InvitationId, MessageId, NoteId, PasskeyId, PersonId, RedeliveryId, SessionId,
+    WebhookId,
 };
 use rapport_domain::member::Email;
 
@@ -79,6 +80,7 @@ subjects! {
     DeliveryId = "delivery", |segment| segment.parse().ok();
     Email = "address", |segment| Email::parse(segment).ok();
     Entry = "entry", Entry::parse;
+    ExchangeRateId = "exchange rate", |segment| segment.parse().ok();
     ImportId = "import", |segment| segment.parse().ok();
     InvitationId = "invitation", |segment| segment.parse().ok();
     MessageId = "message", |segment| segment.parse().ok();

@@ -173,7 +173,9 @@ async fn accounts_come_newest_first_and_by_each_sort(server: Server) {
     let seen = names(&server, "?sort=-last_seen_at").await;
     assert_eq!(seen[..2], ["Gamma", "Beta"], "the most recently seen first");
     assert_eq!(seen.len(), 4, "accounts never seen come last: {seen:?}");
-    for sort in ["size", "Name", "last_seen_at", "name,created_at"] {
+    let longest_ago = names(&server, "?sort=last_seen_at").await;
+    assert_eq!(longest_ago[..2], ["Beta", "Gamma"], "those never seen come last here too");
+    for sort in ["size", "Name", "+last_seen_at", "name,created_at"] {
         server.get(&format!("/api/accounts/?sort={sort}")).expect_faults(&[("sort", "unknown_sort")]).await;
     }
 }

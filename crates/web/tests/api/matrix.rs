@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use rapport_domain::credential::{Kind, issue};
 use rapport_domain::id::{
     AccountId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CorrectionId, CredentialId,
-    DeliveryId, ImportId, InvitationId, MessageId, NoteId, PasskeyId, PersonId, RedeliveryId, SessionId,
-    WebhookId,
+    DeliveryId, ExchangeRateId, ImportId, InvitationId, MessageId, NoteId, PasskeyId, PersonId, RedeliveryId,
+    SessionId, WebhookId,
 };
 use rapport_domain::member::Role;
 use rapport_domain::right::{Grants, Right};
@@ -86,6 +86,7 @@ fn example(route: &str) -> String {
     let kinds = [
         ("/settings/members/", PersonId::from_bytes(NOBODY).to_string()),
         ("/settings/invitations/", InvitationId::from_bytes(NOBODY).to_string()),
+        ("/settings/currencies/", ExchangeRateId::from_bytes(NOBODY).to_string()),
         ("/settings/tokens/", CredentialId::from_bytes(NOBODY).to_string()),
         ("/profile/sessions/", SessionId::from_bytes(NOBODY).to_string()),
         ("/profile/passkeys/", PasskeyId::from_bytes(NOBODY).to_string()),

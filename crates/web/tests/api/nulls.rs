@@ -52,6 +52,11 @@ async fn subject(acme: &Tenant, path: &str) -> String {
             let made = acme.post("/api/campaigns/").json(&body).send().await.expect(201);
             path.replace("{id}", &id(&made))
         }
+        "/api/exchange-rates/{id}/" => {
+            let rate = json!({"currency": "CHF", "valid_from": "2026-01-01", "rate": "1.05"});
+            let made = acme.post("/api/exchange-rates/").json(&rate).send().await.expect(201);
+            path.replace("{id}", &id(&made))
+        }
         "/api/channels/{id}/" => {
             let made = acme.post("/api/channels/").json(&json!({"name": "Mail"})).send().await.expect(201);
             path.replace("{id}", &id(&made))

@@ -264,7 +264,7 @@ async fn refused_contact_changes_nothing(acme: Tenant) {
     ana.send(&format!("{}/contacts", page(&account)), &fields)
         .await
         .expect(422)
-        .says("<details class=\"menu\" open id=\"log-contact\">")
+        .says("<details class=\"menu left\" open id=\"log-contact\">")
         .says("Must be one of: call, meeting, email, other.")
         .says("Must not be more than 5 minutes in the future.")
         .says("Hello</textarea>")

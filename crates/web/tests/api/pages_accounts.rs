@@ -10,11 +10,12 @@ use rapport_domain::destination::Destination;
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::time::Time;
 use rapport_testkit::Engine;
 use serde_json::json;
 
 use crate::export::read_csv;
-use crate::harness::{Server, Tenant, on_both_engines};
+use crate::harness::{Server, Tenant, id_of, on_both_engines};
 use crate::person::{Person, Seen};
 
 on_both_engines!(
@@ -25,15 +26,20 @@ on_both_engines!(
     errors_in_an_address_are_named,
     dates_are_days_in_the_companys_time_zone,
     columns_are_chosen_in_the_address,
+    the_week_on_the_dashboard_leads_to_its_accounts,
     orders_and_pages_keep_the_filters,
+    every_column_sorts_both_ways,
+    values_are_sorted_within_their_currency,
     a_full_page_stays_small,
     text_from_outside_is_escaped,
     views_are_saved_renamed_and_deleted,
     views_are_the_companys_own,
     accounts_are_moved_together_and_back,
     an_undo_keeps_later_changes,
-    a_move_without_accounts_or_status_is_refused,
-    a_whole_page_is_moved_without_a_script,
+    accounts_get_a_channel_a_field_a_cadence_and_a_snooze_together,
+    accounts_are_deleted_together_by_those_who_may,
+    a_change_without_accounts_or_status_is_refused,
+    a_whole_page_is_changed_without_a_script,
     the_export_has_the_listed_accounts,
     an_account_is_created_by_hand,
     a_refused_account_keeps_what_was_typed,
@@ -178,7 +184,12 @@ async fn columns_are_chosen_in_the_address(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     let page =
         ana.see("/accounts?columns=acquired&columns=field.plan&columns=field.seats&columns=field.long").await;
-    let page = page.expect(200).says("<bdi>Pro</bdi>").says("<bdi>12</bdi>").says("Acquired</bdi></th>");
+    let page = page
+        .expect(200)
+        .says("<bdi>Pro</bdi>")
+        .says("<bdi>12</bdi>")
+        .says("\">Acquired</a></th>")
+        .says("<bdi>plan</bdi></th>");
     page.says(&format!("{}…", "x".repeat(120)))
         .says_not(&"x".repeat(121))
         .says_not("class=\"pill prospect\"");
@@ -204,6 +215,111 @@ async fn orders_and_pages_keep_the_filters(acme: Tenant) {
     let second = ana.see(&next).await.expect(200);
     assert_eq!(listed(&second), ids[50..]);
     second.says("60 accounts").says("First page").says_not("Next page");
+}
+
+async fn the_week_on_the_dashboard_leads_to_its_accounts(acme: Server) {
+    acme.app.set(json!({"time_zone": "Asia/Tokyo"}));
+    // The last second of a Sunday in Tokyo, the first instant of Monday, and Tuesday.
+    for (number, at) in
+        [(1, "2026-03-01T14:59:59Z"), (2, "2026-03-01T15:00:00Z"), (3, "2026-03-03T02:00:00Z")]
+    {
+        acme.app.clock().set(Time::parse(at).unwrap());
+        acme.account(json!({"imported_id": format!("crm-{number}")})).await;
+    }
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/").await.says("href=\"/accounts?created_since=2026-03-02\"").says("New accounts this week: 2");
+    let page = ana.see("/accounts?created_since=2026-03-02").await.expect(200);
+    assert_eq!(listed(&page), [id(&acme, "crm-3"), id(&acme, "crm-2")]);
+    page.says("2 accounts").says("Created since 2 Mar 2026").says("value=\"2026-03-02\"");
+    let before = ana.see("/accounts?created_before=2026-03-02").await.expect(200);
+    assert_eq!(listed(&before), [id(&acme, "crm-1")]);
+    let both = ana.see("/accounts?created_since=2026-03-02&created_before=2026-03-03&sort=name").await;
+    assert_eq!(listed(&both), [id(&acme, "crm-2")]);
+    // The API takes the same filters.
+    let found = acme.get("/api/accounts/?created_since=2026-03-01T15:00:00Z").send().await.expect(200);
+    assert_eq!(found["items"].as_array().unwrap().len(), 2);
+    let refused = acme.get("/api/accounts/?created_since=soon");
+    refused.expect_faults(&[("created_since", "malformed")]).await;
+}
+
+async fn every_column_sorts_both_ways(acme: Server) {
+    acme.company.channel("Fair", &["FAIR"]);
+    acme.company.channel("Web", &["WEB"]);
+    // The second has more of everything, and the third has nothing.
+    let bodies = [
+        json!({"imported_id": "crm-1", "name": "A", "status": "prospect", "promo_code": "fair", "captured_value": "1"}),
+        json!({"imported_id": "crm-2", "name": "B", "status": "customer", "promo_code": "web", "captured_value": "2"}),
+        json!({"imported_id": "crm-3", "name": "C", "status": "lost"}),
+    ];
+    for body in bodies {
+        let imported_id = body["imported_id"].as_str().unwrap().to_owned();
+        let path = format!("/api/accounts/{}/contacts/", id_of(&acme.account(body).await));
+        if imported_id != "crm-3" {
+            acme.accept(json!({"imported_id": imported_id, "kind": "app_opened"})).await;
+            acme.post(&path).json(&json!({"kind": "call"})).send().await.expect(201);
+        }
+        acme.app.clock().advance_seconds(3600);
+    }
+    let ana = Person::of(&acme, Role::Member);
+    let columns =
+        "status value channel promo_code last_seen first_seen last_contact acquired created updated";
+    let columns: Vec<String> = columns.split(' ').map(|column| format!("&columns={column}")).collect();
+    let columns = columns.concat();
+    let [a, b, c] = ["crm-1", "crm-2", "crm-3"].map(|imported_id| id(&acme, imported_id));
+    let whole = ["name", "status", "created_at", "updated_at"];
+    let lacking = [
+        "captured_value",
+        "channel",
+        "promo_code",
+        "last_seen_at",
+        "first_seen_at",
+        "last_contact_at",
+        "acquired_at",
+    ];
+    for word in whole.into_iter().chain(lacking) {
+        let rising = ana.see(&format!("/accounts?sort={word}{columns}")).await.expect(200);
+        assert_eq!(listed(&rising), [a.clone(), b.clone(), c.clone()], "{word}");
+        let rising = rising.says("aria-sort=\"ascending\"");
+        if word != "created_at" {
+            rising.says(&format!("sort=-{word}"));
+        }
+        // `created_at` descending is the order without a parameter.
+        let falling = ana.see(&spelled(&format!("/accounts?sort=-{word}{columns}"))).await.expect(200);
+        let last_first = if lacking.contains(&word) { [&b, &a, &c] } else { [&c, &b, &a] };
+        let last_first = last_first.map(String::clone);
+        assert_eq!(listed(&falling), last_first, "-{word}");
+        falling.says("aria-sort=\"descending\"").says(&format!("sort={word}"));
+    }
+}
+
+/// The address of the newest accounts has no order.
+fn spelled(path: &str) -> String {
+    path.replace("sort=-created_at&", "")
+}
+
+async fn values_are_sorted_within_their_currency(acme: Tenant) {
+    for (number, value) in [("1", "10 USD"), ("2", "9 USD"), ("3", "500 EUR"), ("4", "70 CHF"), ("5", "")] {
+        let mut body = json!({"imported_id": format!("crm-{number}")});
+        if let Some((amount, currency)) = value.split_once(' ') {
+            body["captured_value"] = json!(amount);
+            body["captured_value_currency"] = json!(currency);
+        }
+        acme.account(body).await;
+    }
+    for (sort, expected) in
+        [("captured_value", ["2", "1", "4", "3", "5"]), ("-captured_value", ["1", "2", "4", "3", "5"])]
+    {
+        // One by one, so that every page begins after another kind of place.
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/api/accounts/?sort={sort}&limit=1{cursor}");
+            let page = acme.get(&path).send().await.expect(200);
+            found.push(page["items"][0]["imported_id"].as_str().unwrap().to_owned());
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(found, expected.map(|number| format!("crm-{number}")), "{sort}");
+    }
 }
 
 async fn a_full_page_stays_small(acme: Tenant) {
@@ -284,47 +400,63 @@ async fn views_are_the_companys_own(acme: Tenant) {
     ana.see("/accounts").await.says("<bdi>Ours</bdi>");
 }
 
+/// The bar's form, as the page with the preview sends it again.
+fn fields<'a>(ids: &'a [String], change: &'a [(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    ids.iter().map(|id| ("account", id.as_str())).chain(change.iter().copied()).collect()
+}
+
+/// Sends the undo of a flash, which must be there.
+async fn undo(ana: &Person<'_>, flash: &str) -> Seen {
+    let flash: serde_json::Value = serde_json::from_str(flash).unwrap();
+    assert_eq!(flash["undo"]["action"], "/accounts/bulk/undo", "{flash}");
+    let back: Vec<(String, String)> = serde_json::from_value(flash["undo"]["fields"].clone()).unwrap();
+    let back: Vec<(&str, &str)> = back.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    ana.send("/accounts/bulk/undo", &back).await
+}
+
 async fn accounts_are_moved_together_and_back(acme: Tenant) {
     let prospects = made(&acme, 2, "prospect").await;
     let customers = made(&acme, 1, "customer").await;
     let lost = made(&acme, 1, "lost").await;
+    let gone = vec!["acc_00000000000000000000000000".to_owned()];
     let ana = Person::of(&acme, Role::Member);
-    let all = [&prospects[..], &customers, &lost].concat();
-    let mut fields: Vec<(&str, &str)> = all.iter().map(|id| ("account", id.as_str())).collect();
-    fields.extend([("account", "acc_00000000000000000000000000"), ("status", "lost"), ("note", "Closed")]);
-    fields.push(("next", "/accounts?sort=name"));
-    let moved = ana.send("/accounts/bulk", &fields).await;
+    let all = [&prospects[..], &customers, &lost, &gone].concat();
+    let change =
+        [("change", "move"), ("status", "lost"), ("note", "Closed"), ("next", "/accounts?sort=name")];
+    let before = acme.contents();
+    let preview = ana.send("/accounts/bulk", &fields(&all, &change)).await.expect(200);
+    let preview = preview.says("Move to Lost").says("3 accounts will change.").says("Move 3 accounts");
+    let preview = preview.says("1 account won’t, because nothing is different.");
+    preview.says("1 account can’t, because already deleted.").says("value=\"Closed\"");
+    assert_eq!(acme.contents(), before, "a preview changes nothing");
+    let moved = ana.send("/accounts/bulk/apply", &fields(&all, &change)).await;
     assert_eq!(moved.leads_to("/accounts"), "/accounts?sort=name");
-    let flash: serde_json::Value = serde_json::from_str(&moved.flash()).unwrap();
-    let text = "3 accounts moved to Lost. 1 already there. Not moved because deleted meanwhile: 1 account.";
-    assert_eq!(flash["text"], text);
+    let text = "3 accounts moved to Lost. 1 already there. Not changed because deleted meanwhile: 1 account.";
+    assert!(moved.flash().contains(text), "{}", moved.flash());
     let account = acme.company.account("prospect-000");
     assert_eq!(account.status, Status::Lost);
     let entry = acme.company.history(account.id).pop().unwrap();
     assert_eq!((entry.source, entry.note.as_deref()), (Source::Operator, Some("Closed")));
     assert_eq!(acme.company.events(account.id).len(), 2, "created and moved");
-    // The undo from the flash.
-    assert_eq!(flash["undo"]["action"], "/accounts/bulk/undo");
-    let back: Vec<(String, String)> = serde_json::from_value(flash["undo"]["fields"].clone()).unwrap();
-    let back: Vec<(&str, &str)> = back.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let undone = ana.send("/accounts/bulk/undo", &back).await;
+    let undone = undo(&ana, &moved.flash()).await;
     assert_eq!(undone.leads_to("/accounts"), "/accounts?sort=name");
-    assert!(undone.flash().contains("3 accounts moved back."), "{}", undone.flash());
+    assert!(undone.flash().contains("3 accounts restored."), "{}", undone.flash());
     let status = |imported_id| acme.company.account(imported_id).status;
     assert_eq!((status("prospect-000"), status("customer-000")), (Status::Prospect, Status::Customer));
     assert_eq!(status("lost-000"), Status::Lost);
+    let again = undo(&ana, &moved.flash()).await;
+    assert!(again.flash().contains("This was undone already"), "{}", again.flash());
 }
 
 async fn an_undo_keeps_later_changes(acme: Tenant) {
     let ids = made(&acme, 2, "prospect").await;
     let ana = Person::of(&acme, Role::Member);
-    let fields = [("account", ids[0].as_str()), ("account", &ids[1]), ("status", "contacted")];
-    ana.send("/accounts/bulk", &fields).await.leads_to("/accounts");
+    let change = [("change", "move"), ("status", "contacted")];
+    let moved = ana.send("/accounts/bulk/apply", &fields(&ids, &change)).await;
     acme.resend(json!({"imported_id": "prospect-001", "status": "customer"})).await;
-    let both = ids.join(" ");
-    let undone = ana.send("/accounts/bulk/undo", &[("status", "contacted"), ("prospect", &both)]).await;
+    let undone = undo(&ana, &moved.flash()).await;
     assert!(
-        undone.flash().contains("1 account moved back. Not moved back because changed meanwhile: 1 account."),
+        undone.flash().contains("1 account restored. Not restored because changed since: 1 account."),
         "{}",
         undone.flash()
     );
@@ -332,38 +464,109 @@ async fn an_undo_keeps_later_changes(acme: Tenant) {
     assert_eq!((status("prospect-000"), status("prospect-001")), (Status::Prospect, Status::Customer));
 }
 
-async fn a_move_without_accounts_or_status_is_refused(acme: Tenant) {
+async fn accounts_get_a_channel_a_field_a_cadence_and_a_snooze_together(acme: Tenant) {
+    acme.company.channel("Fair", &["FAIR"]);
+    let ids = made(&acme, 2, "customer").await;
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/accounts").await.says("Fair (FAIR)").says_not("Delete…");
+    type Case = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+    let table: [Case; 4] = [
+        (&[("change", "channel"), ("promo_code", "FAIR")], "Assign to the channel of FAIR", "Fair (FAIR)"),
+        (&[("change", "field"), ("key", "plan"), ("value", "pro")], "Set plan to pro", "<bdi>pro</bdi>"),
+        (&[("change", "cadence"), ("cadence_days", "7")], "Set the cadence to 7 days", "<bdi>7 days</bdi>"),
+        (
+            &[("change", "snooze"), ("snoozed_until", "2030-01-31")],
+            "Snooze until 31 Jan 2030",
+            "<bdi>31 Jan 2030</bdi>",
+        ),
+    ];
+    for (change, heading, after) in table {
+        let before = acme.company.account("customer-000");
+        let preview = ana.send("/accounts/bulk", &fields(&ids, change)).await.expect(200);
+        preview.says(heading).says(after).says("Change 2 accounts");
+        assert_eq!(acme.company.account("customer-000"), before);
+        let changed = ana.send("/accounts/bulk/apply", &fields(&ids, change)).await;
+        assert!(changed.flash().contains("2 accounts changed."), "{}", changed.flash());
+        assert_ne!(acme.company.account("customer-000"), before, "{heading}");
+        let again = ana.send("/accounts/bulk", &fields(&ids, change)).await.expect(200);
+        again.says("2 accounts won’t, because nothing is different.").says("Back to the list");
+        let undone = undo(&ana, &changed.flash()).await;
+        assert!(undone.flash().contains("2 accounts restored."), "{}", undone.flash());
+        let restored = acme.company.account("customer-000");
+        assert_eq!(rapport_domain::account::Account { updated_at: before.updated_at, ..restored }, before);
+    }
+    for (change, fault) in [
+        ([("change", "channel"), ("promo_code", "")], "Promo code is required."),
+        ([("change", "channel"), ("promo_code", "NONE")], "Promo code is not an active one."),
+        ([("change", "field"), ("key", "")], "Key is required."),
+        ([("change", "cadence"), ("cadence_days", "0")], "Cadence days must be"),
+        ([("change", "snooze"), ("snoozed_until", "soon")], "Snoozed until must be a date"),
+    ] {
+        let refused = ana.send("/accounts/bulk", &fields(&ids, &change)).await.expect(422);
+        refused.says(fault).says("class=\"bulk shown\"");
+    }
+}
+
+async fn accounts_are_deleted_together_by_those_who_may(acme: Tenant) {
+    let ids = made(&acme, 3, "prospect").await;
+    let gone = vec!["acc_00000000000000000000000000".to_owned()];
+    let some = [&ids[..2], &gone].concat();
+    let ana = Person::of(&acme, Role::Member);
+    ana.send("/accounts/bulk/delete", &fields(&some, &[("confirmed", "yes")])).await.expect(403);
+    let olga = Person::of(&acme, Role::Owner);
+    olga.see("/accounts").await.says("Delete…");
+    let before = acme.contents();
+    let preview = olga.send("/accounts/bulk/delete", &fields(&some, &[])).await.expect(200);
+    let preview = preview.says("2 accounts will be deleted.").says("You can’t undo this.");
+    preview.says("Delete 2 accounts").says("1 account won’t, because already deleted.");
+    assert_eq!(acme.contents(), before, "a preview deletes nothing");
+    let deleted = olga.send("/accounts/bulk/delete", &fields(&some, &[("confirmed", "yes")])).await;
+    assert_eq!(deleted.leads_to("/accounts"), "/accounts");
+    let flash = deleted.flash();
+    assert!(flash.contains("2 accounts deleted. Deleted by somebody else meanwhile: 1 account."), "{flash}");
+    let left: Vec<bool> = (0..3).map(|n| acme.company.find(&format!("prospect-{n:03}")).is_some()).collect();
+    assert_eq!(left, [false, false, true]);
+}
+
+async fn a_change_without_accounts_or_status_is_refused(acme: Tenant) {
     let ids = made(&acme, 2, "prospect").await;
     let ana = Person::of(&acme, Role::Member);
     let before = acme.contents();
-    let next = ("next", "/accounts?status=prospect");
-    let none = ana.send("/accounts/bulk", &[next, ("status", "lost"), ("note", "Why <b>")]).await.expect(422);
-    none.says("Select at least one account.").says("Why &#60;b&#62;").says("class=\"bulk shown\"");
-    let untold = ana.send("/accounts/bulk", &[next, ("account", &ids[0])]).await.expect(422);
-    let ticked = format!("value=\"{}\" aria-label=\"Select Name 000\" checked", ids[0]);
-    untold.says("Choose a status.").says(&ticked);
-    let many: Vec<String> = (0..51).map(|n| AccountId::from_bytes([n; 16]).to_string()).collect();
-    let mut many: Vec<(&str, &str)> = many.iter().map(|id| ("account", id.as_str())).collect();
-    many.push(("status", "lost"));
-    ana.send("/accounts/bulk", &many).await.expect(422).says("at most 50 accounts");
+    let (next, to_lost) = (("next", "/accounts?status=prospect"), ("status", "lost"));
+    for path in ["/accounts/bulk", "/accounts/bulk/apply"] {
+        let none = [next, ("change", "move"), to_lost, ("note", "Why <b>")];
+        let none = ana.send(path, &none).await.expect(422);
+        none.says("Select at least one account.").says("Why &#60;b&#62;").says("class=\"bulk shown\"");
+        let untold = ana.send(path, &fields(&ids[..1], &[next, ("change", "move")])).await.expect(422);
+        let ticked = format!("value=\"{}\" aria-label=\"Select Name 000\" checked", ids[0]);
+        untold.says("Choose a status.").says(&ticked).says("1 selected");
+        let many: Vec<String> = (0..51).map(|n| AccountId::from_bytes([n; 16]).to_string()).collect();
+        let to_lost_all = [("change", "move"), to_lost];
+        ana.send(path, &fields(&many, &to_lost_all)).await.expect(422).says("at most 50 accounts");
+        ana.send(path, &fields(&ids, &[to_lost]))
+            .await
+            .expect(422)
+            .says("Change must be one of the buttons.");
+    }
     assert_eq!(acme.contents(), before);
     // It redirects only to the list.
-    let fields = [("account", ids[0].as_str()), ("status", "lost"), ("next", "//evil.test/")];
-    assert_eq!(ana.send("/accounts/bulk", &fields).await.leads_to("/accounts"), "/accounts");
+    let away = [("change", "move"), to_lost, ("next", "//evil.test/")];
+    assert_eq!(
+        ana.send("/accounts/bulk/apply", &fields(&ids[..1], &away)).await.leads_to("/accounts"),
+        "/accounts"
+    );
 }
 
-async fn a_whole_page_is_moved_without_a_script(acme: Tenant) {
+async fn a_whole_page_is_changed_without_a_script(acme: Tenant) {
     let ids = made(&acme, 3, "prospect").await;
     let shown = ids[..2].join(" ");
     let ana = Person::of(&acme, Role::Member);
     let page = ana.see("/accounts").await;
     let reversed: Vec<String> = ids.iter().rev().cloned().collect();
     page.says(&format!("name=\"shown\" value=\"{}\"", reversed.join(" ")));
-    let fields = [("all", "yes"), ("shown", shown.as_str()), ("status", "lost")];
-    ana.send("/accounts/bulk", &fields).await.leads_to("/accounts");
-    let statuses: Vec<Status> =
-        (0..3).map(|n| acme.company.account(&format!("prospect-{n:03}")).status).collect();
-    assert_eq!(statuses, [Status::Lost, Status::Lost, Status::Prospect]);
+    let change = [("all", "yes"), ("shown", shown.as_str()), ("change", "move"), ("status", "lost")];
+    let preview = ana.send("/accounts/bulk", &change).await.expect(200);
+    preview.says("2 accounts will change.").says(&ids[0]).says(&ids[1]).says_not(&ids[2]);
 }
 
 async fn the_export_has_the_listed_accounts(acme: Tenant) {

@@ -67,15 +67,26 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
         "<a href=\"/accounts?channel={}\" aria-label=\"4 accounts from Fair &#60;b&#62;\">4</a>",
         fair.id
     );
-    let spring = "<code>SPRING</code></td><td class=\"n\">3</td><td class=\"n values\"><span class=\"each\">€1,500.50</span>\
-                  <span class=\"each\">$7.00</span></td>";
+    let spring = "<code>SPRING</code></td><td class=\"n\">3</td><td class=\"n values\">";
+    let sum = "$7.00 <span class=\"others\">+ €1,500.50</span></button>";
     let autumn = "<code>AUTUMN</code></td><td class=\"n\">1</td><td class=\"n values\"><span class=\"faint\">–</span></td>";
-    page.says(&link).says(spring).says(autumn).says("<code>NOBODY</code></td><td class=\"n\">0</td>");
+    page.says(&link)
+        .says(spring)
+        .says(sum)
+        .says(autumn)
+        .says("<code>NOBODY</code></td><td class=\"n\">0</td>");
     // A deleted code keeps its results.
     acme.delete(&format!("/api/channels/{}/codes/autumn/", fair.id)).send().await;
     let page = ana.see(&format!("/channels/{}", fair.id)).await.expect(200);
     page.says("<code>AUTUMN</code> <span class=\"badge\">deleted</span></td><td class=\"n\" data-label=\"Accounts\">1</td>")
         .says("€1,500.50");
+    // With a rate, it is one sum.
+    let rate = json!({"currency": "EUR", "valid_from": "2026-01-01", "rate": "1.2"});
+    acme.post("/api/exchange-rates/").json(&rate).send().await.expect(201);
+    for path in ["/channels".to_owned(), format!("/channels/{}", fair.id)] {
+        let page = ana.see(&path).await.expect(200);
+        page.says(">$1,807.60</button>").says("€1,500.50 = $1,800.60").says_not("class=\"others\"");
+    }
 }
 
 async fn figures_are_counted_in_steps_and_not_too_often(acme: Server) {

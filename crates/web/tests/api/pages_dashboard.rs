@@ -15,7 +15,7 @@ on_both_engines!(
     a_company_without_accounts_sees_what_to_do_next,
     the_first_steps_follow_what_happens_and_disappear,
     overdue_clients_are_counted_and_the_most_overdue_named,
-    stages_have_counts_and_values_that_are_never_summed_over_currencies,
+    stages_have_counts_and_values_that_are_summed_only_with_a_rate,
     this_week_counts_and_links_new_accounts_and_moves,
     activity_of_all_accounts_is_charted_over_ninety_days,
     admins_see_failing_webhooks_and_mails,
@@ -73,7 +73,7 @@ async fn overdue_clients_are_counted_and_the_most_overdue_named(server: Server) 
     again.see("/").await.says("href=\"/clients\">5</a>").says_not("Client 1").says("Client 6");
 }
 
-async fn stages_have_counts_and_values_that_are_never_summed_over_currencies(acme: Tenant) {
+async fn stages_have_counts_and_values_that_are_summed_only_with_a_rate(acme: Tenant) {
     for (n, amount, currency) in [(1, "1200.50", "EUR"), (2, "300", "EUR"), (3, "7000", "JPY")] {
         let value = json!({"imported_id": format!("crm-{n}"), "status": "customer",
                            "captured_value": amount, "captured_value_currency": currency});
@@ -86,8 +86,14 @@ async fn stages_have_counts_and_values_that_are_never_summed_over_currencies(acm
         .says("aria-label=\"3 accounts, Customer\">3</a>")
         .says("href=\"/accounts?status=customer\"")
         .says("role=\"img\" aria-label=\"Lost: 1\"")
+        .says("<span class=\"others\">+ ¥7,000</span>")
         .says_not("8,500")
         .says_not("as of");
+    acme.patch("/api/settings/").json(&json!({"default_currency": "EUR"})).send().await.expect(200);
+    let rate = json!({"currency": "JPY", "valid_from": "2026-01-01", "rate": "0.0061"});
+    acme.post("/api/exchange-rates/").json(&rate).send().await.expect(201);
+    let page = Person::of(&acme, Role::Member).see("/").await.expect(200);
+    page.says("aria-describedby=\"worth-customer\">€1,543.20</button>").says("¥7,000 = €42.70");
 }
 
 async fn this_week_counts_and_links_new_accounts_and_moves(server: Server) {

@@ -9,7 +9,8 @@ use crate::person::{Person, Seen};
 on_both_engines!(
     columns_have_their_accounts_counts_and_values,
     a_card_shows_what_matters_in_its_stage,
-    a_stage_shows_one_currency_and_offers_the_others,
+    a_stage_without_rates_shows_one_currency_and_offers_the_others,
+    a_stage_shows_the_converted_sum_and_what_has_no_rate,
     a_move_counts_as_an_operators_and_can_be_undone,
     a_move_sent_twice_counts_once,
     an_invalid_move_is_refused,
@@ -87,7 +88,7 @@ async fn a_card_shows_what_matters_in_its_stage(server: Server) {
     assert!(card(&page, &early).contains("new in stage"), "{}", card(&page, &early));
 }
 
-async fn a_stage_shows_one_currency_and_offers_the_others(acme: Tenant) {
+async fn a_stage_without_rates_shows_one_currency_and_offers_the_others(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     for (n, currency) in ["CHF", "EUR", "USD"].into_iter().enumerate() {
         let id = format!("{n}");
@@ -103,10 +104,45 @@ async fn a_stage_shows_one_currency_and_offers_the_others(acme: Tenant) {
     let (shown, tip) = head.split_once("role=\"tooltip\" id=\"others-prospect\"").expect("a tooltip");
     assert!(shown.contains("aria-describedby=\"others-prospect\">$1,000.00 "), "{head}");
     assert!(shown.contains("+2<span class=\"sr\"> other currencies"), "{head}");
-    assert!(
-        tip.contains("<span>CHF\u{a0}1,000.00</span>") && tip.contains("<span>€1,000.00</span>"),
-        "{head}"
-    );
+    for other in ["CHF\u{a0}1,000.00", "€1,000.00"] {
+        assert!(
+            tip.contains(&format!("<span>{other}<span class=\"rate\">no exchange rate</span>")),
+            "{head}"
+        );
+    }
+}
+
+async fn a_stage_shows_the_converted_sum_and_what_has_no_rate(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    for (n, currency) in ["CHF", "EUR", "USD"].into_iter().enumerate() {
+        for status in ["prospect", "lost"] {
+            let id = format!("{n} {status}");
+            acme.account(json!({"imported_id": id, "status": status, "captured_value": "1000",
+                                "captured_value_currency": currency}))
+                .await;
+        }
+    }
+    let rate = json!({"currency": "CHF", "valid_from": "2026-01-01", "rate": "1.1"});
+    acme.post("/api/exchange-rates/").json(&rate).send().await.expect(201);
+    let page = ana.see("/pipeline").await.expect(200);
+    let part = |from: &str, to: &str| {
+        let rest = page.0.text().split(from).nth(1).expect("a head");
+        rest.split(to).next().expect("its end").to_owned()
+    };
+    let head = part("id=\"head-prospect\"", "</header>");
+    let (shown, tip) = head.split_once("role=\"tooltip\"").expect("a tooltip");
+    assert!(shown.contains(">$2,100.00 <span class=\"others\">+ €1,000.00</span></button>"), "{head}");
+    let converted =
+        "CHF\u{a0}1,000.00 = $1,100.00<span class=\"rate\">1\u{a0}CHF = 1.1\u{a0}USD since 1 Jan 2026</span>";
+    for line in ["<span>$1,000.00</span>", converted, "€1,000.00<span class=\"rate\">no exchange rate</span>"]
+    {
+        assert!(tip.contains(line), "{line}: {head}");
+    }
+    // A folded stage says the same, and its parts are inside.
+    let summary = part("id=\"head-lost\"", "</summary>");
+    assert!(summary.contains("$2,100.00 <span class=\"others\">+ €1,000.00</span>"), "{summary}");
+    assert!(!summary.contains("<button"), "{summary}");
+    assert!(part("id=\"worth-lost\"", "</p>").contains(converted));
 }
 
 fn id(account: &Value) -> String {

@@ -27,8 +27,9 @@ on_both_engines!(
     the_system_page_shows_the_database_and_the_jobs,
 );
 
-const TABS: [&str; 10] = [
+const TABS: [&str; 11] = [
     "/settings",
+    "/settings/currencies",
     "/settings/cadence",
     "/settings/digest",
     "/settings/members",

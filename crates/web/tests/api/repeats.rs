@@ -100,6 +100,9 @@ async fn example<'a>(acme: &'a Server, path: &str) -> Call<'a> {
             let channel = acme.company.channel("Radio", &[]);
             acme.post(&path.replace("{id}", &channel.id.to_string())).json(&json!({"code": "RADIO"}))
         }
+        "/api/exchange-rates/" => {
+            json(json!({"currency": "CHF", "valid_from": "2026-01-01", "rate": "1.05"}))
+        }
         "/api/conversations/{id}/messages/" => {
             let start = format!("{}conversations/", path_of(&account().await));
             let begun = acme.post(&start).json(&json!({})).send().await.expect(201);
@@ -231,6 +234,7 @@ fn rows(acme: &Server) -> Vec<i64> {
         "contact",
         "correction",
         "delivery",
+        "exchange_rate",
         "import",
         "mail",
         "manual_attempt",

@@ -44,8 +44,11 @@ async fn subjects(acme: &Tenant) -> Vec<Subject> {
     let messages = format!("/api/conversations/{}/messages/", begun["id"].as_str().expect("an id"));
     let message = json!({"direction": "outbound", "body": "Hello"});
     let message = acme.post(&messages).json(&message).send().await.expect(201);
+    let rate = json!({"currency": "CHF", "valid_from": "2026-01-01", "rate": "1.05"});
+    let rate = acme.post("/api/exchange-rates/").json(&rate).send().await.expect(201);
     let at = |list: &str, of: &Value| format!("{list}{}/", of["id"].as_str().expect("an id"));
     vec![
+        Subject { path: at("/api/exchange-rates/", &rate), change: json!({"rate": "2"}), deletable: true },
         Subject { path: at(&contacts, &contact), change: json!({"note": "Changed"}), deletable: true },
         Subject { path: at(&notes, &note), change: json!({"text": "Changed"}), deletable: true },
         Subject { path: at(&messages, &message), change: json!({"body": "Changed"}), deletable: true },
@@ -189,7 +192,9 @@ async fn of_concurrent_changes_to_one_version_one_is_made(server: Server) {
         let current = etag(&acme.get(&path).send().await);
         let member = change.as_object().and_then(|change| change.keys().next()).expect("a member");
         let changes = (0..WRITERS).map(|writer| {
-            let body = json!({ member: format!("by {writer}") });
+            // Anything that the member can be, different for each.
+            let value = if member == "rate" { (writer + 3).to_string() } else { format!("by {writer}") };
+            let body = json!({ member: value });
             if_match(acme.patch(&path).json(&body), &current).send()
         });
         let mut statuses: Vec<u16> = all(changes).await.iter().map(|answer| answer.status).collect();
@@ -220,6 +225,7 @@ async fn the_document_describes_versions(acme: Tenant) {
         ("/api/accounts/{id}/notes/{note}/", "get patch delete"),
         ("/api/campaigns/{id}/", "get patch delete"),
         ("/api/conversations/{id}/messages/{message}/", "get patch delete"),
+        ("/api/exchange-rates/{id}/", "get patch delete"),
         ("/api/settings/", "get patch"),
         ("/api/webhooks/{id}/", "get patch delete"),
     ];

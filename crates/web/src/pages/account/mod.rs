@@ -11,7 +11,7 @@ mod corrected;
 mod correcting;
 mod editing;
 mod export;
-mod field_text;
+pub mod field_text;
 mod moving;
 mod page;
 mod pulse;

@@ -17,7 +17,7 @@ use crate::shared::account_filter;
 use crate::shared::parameters::Parameters;
 
 /// The filter parameters in canonical order, and whether each may be repeated.
-const FILTERS: [(&str, bool); 16] = [
+const FILTERS: [(&str, bool); 18] = [
     ("q", false),
     ("status", true),
     ("channel", true),
@@ -30,6 +30,8 @@ const FILTERS: [(&str, bool); 16] = [
     ("contacted", false),
     ("contacted_after", false),
     ("contacted_before", false),
+    ("created_since", false),
+    ("created_before", false),
     ("campaign_hold", false),
     ("has_field", true),
     ("import", false),
@@ -37,6 +39,8 @@ const FILTERS: [(&str, bool); 16] = [
 ];
 /// Only together with an import.
 const IMPORT_EFFECT: &str = "import_effect";
+/// The endings of parameters that are times.
+pub const TIMES: [&str; 3] = ["_before", "_after", "_since"];
 /// Parameters whose values may be joined by commas.
 const JOINED: [&str; 2] = ["status", "channel"];
 const KEYED: [&str; 2] = ["field.", "field_prefix."];
@@ -132,7 +136,7 @@ impl Asked {
     pub fn kept(&self) -> impl Iterator<Item = (&str, &str)> {
         const SHOWN_ELSEWHERE: [&str; 5] =
             ["imported_id", "campaign_hold", "has_field", "import", IMPORT_EFFECT];
-        let is_kept = |name: &str| SHOWN_ELSEWHERE.contains(&name) || is_keyed(name) || name == SORT;
+        let is_kept = |name: &str| SHOWN_ELSEWHERE.contains(&name) || is_keyed(name);
         self.pairs
             .iter()
             .filter(move |(name, _)| is_kept(name))
@@ -174,7 +178,7 @@ impl Asked {
     /// Parses the filter as the API does. Days are in the company's zone.
     pub fn filter(&self, zone: &TimeZone) -> Result<Filter, Problem> {
         let timed = |(name, value): (&str, &str)| {
-            let is_time = name.ends_with("_before") || name.ends_with("_after");
+            let is_time = TIMES.iter().any(|ending| name.ends_with(ending));
             let day = value.parse::<Date>().ok().filter(|_| is_time && value.len() == 10);
             let value = day.map_or_else(|| value.to_owned(), |day| Time::start_of_day(day, zone).to_string());
             (name.to_owned(), value)
@@ -248,6 +252,7 @@ fn spelled(query: &Form) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rapport_app::read::accounts::By;
 
     #[test]
     fn an_address_has_one_spelling() {
@@ -286,7 +291,7 @@ mod tests {
         assert!(is_right);
         assert_eq!(asked.href(), "/accounts?status=lost");
         assert_eq!(asked.address(), "/accounts?status=lost&cursor=abc");
-        assert_eq!(asked.sorted_href(Sort::Name), "/accounts?status=lost&sort=name");
+        assert_eq!(asked.sorted_href(By::Name.ascending()), "/accounts?status=lost&sort=name");
         assert_eq!(asked.without("status", "lost"), "/accounts");
         assert!(asked.place().is_err());
     }
@@ -298,6 +303,8 @@ mod tests {
         let filter = asked.filter(&zone).unwrap();
         assert_eq!(filter.contacted_before.unwrap().to_string(), "2026-05-11T22:00:00Z");
         assert_eq!(filter.seen_after.unwrap().to_string(), "2026-05-12T08:30:00Z");
+        let since = Asked::of_query("created_since=2026-05-12").filter(&zone).unwrap().created_since;
+        assert_eq!(since.unwrap().to_string(), "2026-05-11T22:00:00Z");
         assert!(Asked::of_query("contacted_before=soon").filter(&zone).is_err());
         assert_eq!(asked.day("seen_after"), "2026-05-12");
     }

@@ -52,6 +52,8 @@ fn words(name: &str, value: &str, channels: &[Channel]) -> String {
         "seen_before" => format!("Last seen before {}", day(value)),
         "contacted_after" => format!("Last contact since {}", day(value)),
         "contacted_before" => format!("Last contact before {}", day(value)),
+        "created_since" => format!("Created since {}", day(value)),
+        "created_before" => format!("Created before {}", day(value)),
         "has_field" => format!("Has {value}"),
         "import" => "From one import".to_owned(),
         "import_effect" if value == "created" => "Created by the import".to_owned(),
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn filters_read_as_words() {
-        let query = "q=keller&status=in_trial&overdue=true&seen=false&contacted_before=2026-05-12&has_field=vat&field.plan=pro";
+        let query = "q=keller&status=in_trial&overdue=true&seen=false&contacted_before=2026-05-12&created_since=2026-05-04&has_field=vat&field.plan=pro";
         let imported = Asked::of_query("import=imp_1&import_effect=changed");
         let imported: Vec<String> = chips(&imported, &[]).into_iter().map(|chip| chip.text).collect();
         assert_eq!(imported, ["From one import", "Changed by the import"]);
@@ -83,6 +85,7 @@ mod tests {
             "Overdue",
             "Never seen",
             "Last contact before 12 May 2026",
+            "Created since 4 May 2026",
             "Has vat",
             "plan is “pro”",
         ];
@@ -92,6 +95,6 @@ mod tests {
             "Overdue: maybe",
             "as it was asked"
         );
-        assert_eq!(chips(&asked, &[])[6].href, asked.href().replace("&field.plan=pro", ""));
+        assert_eq!(chips(&asked, &[])[7].href, asked.href().replace("&field.plan=pro", ""));
     }
 }

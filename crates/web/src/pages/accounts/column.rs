@@ -1,6 +1,6 @@
 //! The columns of the list. The name is always shown.
 
-use rapport_app::read::accounts::Sort;
+use rapport_app::read::accounts::{By, Sort};
 use rapport_domain::custom_fields::MAX_KEY;
 
 use crate::shared::export;
@@ -82,11 +82,23 @@ impl Column {
     }
 
     /// The orders that the first and the second click on the heading ask for.
-    pub fn sorts(&self) -> Option<(Sort, Sort)> {
+    pub fn sorts(&self) -> Option<[Sort; 2]> {
+        let rising = |by: By| Some([by.ascending(), by.descending()]);
+        // The latest and the largest come first.
+        let falling = |by: By| Some([by.descending(), by.ascending()]);
         match self {
-            Self::Created => Some((Sort::Newest, Sort::Oldest)),
-            Self::LastSeen => Some((Sort::LastSeen, Sort::LastSeen)),
-            _ => None,
+            Self::Status => rising(By::Status),
+            Self::Value => falling(By::Value),
+            Self::Channel => rising(By::Channel),
+            Self::PromoCode => rising(By::PromoCode),
+            Self::LastSeen => falling(By::LastSeen),
+            Self::FirstSeen => falling(By::FirstSeen),
+            Self::LastContact => falling(By::LastContact),
+            Self::Acquired => falling(By::Acquired),
+            Self::Created => falling(By::Created),
+            Self::Updated => falling(By::Updated),
+            // Its index has numbers as texts, and an array several times.
+            Self::Field(_) => None,
         }
     }
 
@@ -112,6 +124,16 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_column_but_custom_fields_sorts_both_ways() {
+        for column in Column::FIXED {
+            let [first, second] = column.sorts().expect("sorts");
+            assert_eq!(first.by, second.by, "{column:?}");
+            assert_ne!(first.descending, second.descending, "{column:?}");
+        }
+        assert_eq!(Column::Field("plan".to_owned()).sorts(), None);
+    }
 
     #[test]
     fn columns_have_their_words() {

@@ -21,7 +21,7 @@ pub async fn export(visit: Visit) -> Result<Response, Refusal> {
     let found =
         visit.pages.app().read(&access, EXPORT, move |snapshot, viewer| match asked.filter(viewer.zone()) {
             Ok(filter) => {
-                let extent = Extent::new(viewer, filter, asked.sort() == Sort::Newest);
+                let extent = Extent::new(viewer, filter, asked.sort() == Sort::NEWEST);
                 let page = extent.page(snapshot, None)?;
                 Ok(Ok((extent, page)))
             }

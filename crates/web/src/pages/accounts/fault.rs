@@ -1,6 +1,7 @@
 //! Faults in the query of the list, which the page shows above the filters.
 
 use crate::edge::problem::Problem;
+use crate::pages::accounts::asked::TIMES;
 use crate::shared::sentence;
 
 /// An invalid parameter.
@@ -41,6 +42,8 @@ fn label(name: &str) -> String {
         "seen_before" => "Last seen before",
         "contacted_after" => "Last contact since",
         "contacted_before" => "Last contact before",
+        "created_since" => "Created since",
+        "created_before" => "Created before",
         "has_field" | "field" => "Custom field",
         "import" | "import_effect" => "Import",
         "cursor" => "Page",
@@ -53,7 +56,7 @@ fn label(name: &str) -> String {
 fn words(name: &str, detail: &str) -> String {
     match name {
         "cursor" => "This link doesn’t lead to a page of this list.".to_owned(),
-        name if name.ends_with("_after") || name.ends_with("_before") => {
+        name if TIMES.iter().any(|ending| name.ends_with(ending)) => {
             "Must be a date such as 2026-05-12, or an ISO 8601 time.".to_owned()
         }
         _ => sentence(detail),

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use rapport_app::read::accounts::{ListAccounts, ListPage, Sort, list_page};
+use rapport_app::read::accounts::{By, ListAccounts, ListPage, Sort, list_page};
 use rapport_app::read::{CappedCount, DEFAULT_LIMIT, Viewer};
 use rapport_domain::account::Account;
 use rapport_domain::channel::Channel;
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::pages::READ;
 use crate::pages::accounts::asked::Asked;
+use crate::pages::accounts::bulk::NO_CHANNEL;
 use crate::pages::accounts::chip::{Chip, chips};
 use crate::pages::accounts::column::Column;
 use crate::pages::accounts::fault::{Fault, faults};
@@ -38,12 +39,14 @@ pub struct AccountsPage {
     channels: Vec<Channel>,
     fields: Vec<String>,
     views: Vec<SavedView>,
+    codes: Vec<(String, String)>,
     chips: Vec<Chip>,
     /// Faults in the query. If there are any, nothing is listed.
     faults: Vec<Fault>,
     pub saving: Draft,
     pub renaming: Draft,
-    pub moving: Draft,
+    /// The bar that changes the selected accounts.
+    pub changing: Draft,
 }
 framed!("accounts": AccountsPage);
 
@@ -87,7 +90,7 @@ impl Load<()> for AccountsPage {
             Ok((list_page(snapshot, question.as_ref().ok())?, question.err().unwrap_or_default()))
         });
         let Shown { frame, reply: (read, faults) } = found.await?;
-        let ListPage { page, count, channels, fields, views } = read;
+        let ListPage { page, count, channels, fields, views, codes } = read;
         let columns = asked.columns();
         let shows_fields = columns.iter().any(|column| matches!(column, Column::Field(_)));
         let row = |account: Account| Row {
@@ -105,10 +108,11 @@ impl Load<()> for AccountsPage {
             channels,
             fields,
             views,
+            codes,
             faults,
             saving: Draft::default(),
             renaming: Draft::default(),
-            moving: Draft::default(),
+            changing: Draft::default(),
             asked,
             frame,
         })
@@ -151,20 +155,19 @@ impl AccountsPage {
     }
 
     /// The link and the current order of a column heading. None if the column is not sortable.
-    fn head(&self, sorts: Option<(Sort, Sort)>) -> Option<Head> {
-        let (first, second) = sorts?;
-        let is_first = self.sort == first;
-        let (wanted, is_current) = (if is_first { second } else { first }, is_first || self.sort == second);
+    fn head(&self, sorts: Option<[Sort; 2]>) -> Option<Head> {
+        let [first, second] = sorts?;
+        let wanted = if self.sort == first { second } else { first };
         let order = match self.sort {
-            _ if !is_current => "",
-            Sort::Name | Sort::Oldest => "ascending",
-            Sort::NameDescending | Sort::Newest | Sort::LastSeen => "descending",
+            Sort { by, .. } if by != first.by => "",
+            Sort { descending: true, .. } => "descending",
+            Sort { descending: false, .. } => "ascending",
         };
         Some(Head { href: self.asked.sorted_href(wanted), order })
     }
 
     fn name_head(&self) -> Option<Head> {
-        self.head(Some((Sort::Name, Sort::NameDescending)))
+        self.head(Some(NAME_SORTS))
     }
 
     /// The ids on this page, for "select all".
@@ -173,8 +176,44 @@ impl AccountsPage {
         ids.join(" ")
     }
 
+    /// Which sheet of the bar is open: the one that was refused.
+    fn is_changing(&self, change: &str) -> bool {
+        self.changing.has_faults() && self.changing.has("change", change)
+    }
+
+    fn picked(&self) -> usize {
+        self.rows.iter().filter(|row| self.is_picked(&row.account)).count()
+    }
+
     fn is_picked(&self, account: &Account) -> bool {
-        self.moving.has("account", &account.id.to_string())
+        self.changing.has("account", &account.id.to_string())
+    }
+}
+
+const NAME_SORTS: [Sort; 2] = [By::Name.ascending(), By::Name.descending()];
+
+/// The orders to choose from where the headings aren't shown, in words.
+fn orders() -> Vec<(Sort, String)> {
+    let columns = Column::FIXED.into_iter().filter_map(|column| {
+        let sorts = column.sorts()?;
+        Some((column.label().to_owned(), sorts))
+    });
+    let all = std::iter::once(("Name".to_owned(), NAME_SORTS)).chain(columns);
+    let both =
+        all.flat_map(|(label, sorts)| sorts.map(|sort| (sort, format!("{label}, {}", direction(sort)))));
+    both.collect()
+}
+
+fn direction(sort: Sort) -> &'static str {
+    match (sort.by, sort.descending) {
+        (By::Name | By::Channel | By::PromoCode, false) => "A to Z",
+        (By::Name | By::Channel | By::PromoCode, true) => "Z to A",
+        (By::Status, false) => "first stage first",
+        (By::Status, true) => "last stage first",
+        (By::Value, false) => "smallest first",
+        (By::Value, true) => "largest first",
+        (_, false) => "oldest first",
+        (_, true) => "newest first",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The accounts pages: the list with its filters, views, bulk moves and export, and the forms for new accounts.
+//! The accounts pages: the list with its filters, views, bulk changes and export, and the forms for new accounts.
 
 mod asked;
 mod bulk;
@@ -25,7 +25,9 @@ pub fn routes() -> Router<Pages> {
     Router::new()
         .route(PATH, get(list::show))
         .route("/accounts/export", get(export::export))
-        .route("/accounts/bulk", post(bulk::apply))
+        .route("/accounts/bulk", post(bulk::preview))
+        .route("/accounts/bulk/apply", post(bulk::apply))
+        .route("/accounts/bulk/delete", post(bulk::delete::delete))
         .route("/accounts/bulk/undo", post(bulk::undo))
         .route("/accounts/views", post(views::save))
         .route("/accounts/views/rename", post(views::rename))

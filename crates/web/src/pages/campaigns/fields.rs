@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 use crate::pages::kit::conditions;
 use crate::pages::kit::form::{As, FORM, Form};
 
-const TIMES: [&str; 4] = ["seen_after", "seen_before", "contacted_after", "contacted_before"];
+const TIMES: [&str; 6] =
+    ["seen_after", "seen_before", "contacted_after", "contacted_before", "created_since", "created_before"];
 const FLAGS: [&str; 5] = ["tracked", "overdue", "seen", "contacted", "campaign_hold"];
 
 pub fn draft(form: &Form, zone: &TimeZone) -> Result<Draft, Invalid> {
@@ -97,7 +98,14 @@ fn of_filter(filter: &Filter, zone: &TimeZone) -> Vec<(String, String)> {
     for (name, flag) in FLAGS.into_iter().zip(flags) {
         pair(name, flag.map(|flag| flag.to_string()));
     }
-    let times = [filter.seen_after, filter.seen_before, filter.contacted_after, filter.contacted_before];
+    let times = [
+        filter.seen_after,
+        filter.seen_before,
+        filter.contacted_after,
+        filter.contacted_before,
+        filter.created_since,
+        filter.created_before,
+    ];
     for (name, time) in TIMES.into_iter().zip(times) {
         pair(name, time.map(|time| day_or_time(time, zone)));
     }

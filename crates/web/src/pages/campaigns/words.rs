@@ -67,6 +67,7 @@ pub fn filters(filter: &Filter, channels: &[Channel], zone: &TimeZone) -> Vec<(&
     part("Channel", channel_names(&filter.channels, channels));
     part("Last seen", times(filter.seen, filter.seen_after, filter.seen_before, zone));
     part("Last contact", times(filter.contacted, filter.contacted_after, filter.contacted_before, zone));
+    part("Created", since(filter.created_since, filter.created_before, zone));
     part("Tracked", yes_or_no(filter.tracked));
     part("Overdue", yes_or_no(filter.overdue));
     part("Custom fields", field_words(&filter.fields));
@@ -84,6 +85,12 @@ fn times(ever: Option<bool>, after: Option<Time>, before: Option<Time>, zone: &T
     let after = after.map(|time| format!("after {}", moment(time, zone)));
     let before = before.map(|time| format!("before {}", moment(time, zone)));
     [ever, after, before].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+fn since(since: Option<Time>, before: Option<Time>, zone: &TimeZone) -> String {
+    let since = since.map(|time| format!("since {}", moment(time, zone)));
+    let before = before.map(|time| format!("before {}", moment(time, zone)));
+    [since, before].into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
 /// A time as text, or only its day if the day starts then.

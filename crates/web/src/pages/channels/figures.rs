@@ -2,9 +2,10 @@
 
 use rapport_domain::channel::ChannelCode;
 use rapport_domain::channel_total::{CodeTotal, Figures};
+use rapport_domain::exchange_rate::total::Rates;
 
 use crate::pages::words::number::grouped;
-use crate::pages::words::total::total;
+use crate::pages::words::worth::Worth;
 
 /// The state of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +26,14 @@ pub struct CodeRow {
 #[derive(Default)]
 pub struct Shown {
     pub accounts: i64,
-    pub values: Vec<String>,
+    /// `None` if no account has a value.
+    pub worth: Option<Worth>,
 }
 
 impl Shown {
-    pub fn of<'a>(totals: impl IntoIterator<Item = &'a CodeTotal>) -> Self {
+    pub fn of<'a>(totals: impl IntoIterator<Item = &'a CodeTotal>, rates: &Rates) -> Self {
         let Figures { accounts, values } = Figures::of(totals);
-        let values = values.into_iter().map(|(currency, sum)| total(currency, sum)).collect();
-        Self { accounts, values }
+        Self { accounts, worth: Worth::new(rates, values) }
     }
 
     pub fn accounts(&self) -> String {
@@ -42,8 +43,10 @@ impl Shown {
 
 /// The codes of a channel with their figures: live ones first, then archived ones, then deleted ones that accounts
 /// still have.
-pub fn code_rows(codes: &[ChannelCode], totals: &[CodeTotal]) -> Vec<CodeRow> {
-    let of = |folded: &str| Shown::of(totals.iter().filter(|total| total.code.eq_ignore_ascii_case(folded)));
+pub fn code_rows(codes: &[ChannelCode], totals: &[CodeTotal], rates: &Rates) -> Vec<CodeRow> {
+    let of = |folded: &str| {
+        Shown::of(totals.iter().filter(|total| total.code.eq_ignore_ascii_case(folded)), rates)
+    };
     let known = codes.iter().map(|code| CodeRow {
         code: code.code.as_str().to_owned(),
         state: if code.archived_at.is_some() { State::Archived } else { State::Live },
@@ -93,13 +96,18 @@ mod tests {
             part("spring", Some("EUR"), 1_200, 10_000),
             part("spring", Some("USD"), 1, 20_000),
         ];
-        let rows = code_rows(&codes, &totals);
+        let usd = Rates::new(Currency::USD, Vec::new());
+        let rows = code_rows(&codes, &totals, &usd);
         let shown: Vec<(&str, State, String, String)> = rows
             .iter()
-            .map(|row| (row.code.as_str(), row.state, row.shown.accounts(), row.shown.values.join(" ")))
+            .map(|row| {
+                let worth = row.shown.worth.as_ref();
+                let worth = worth.map(|worth| format!("{} + {}", worth.sum, worth.beside.join(" + ")));
+                (row.code.as_str(), row.state, row.shown.accounts(), worth.unwrap_or_default())
+            })
             .collect();
         let expected = [
-            ("SPRING", State::Live, "1,201".to_owned(), "€1.00 $2.00".to_owned()),
+            ("SPRING", State::Live, "1,201".to_owned(), "$2.00 + €1.00".to_owned()),
             ("Old", State::Archived, "0".to_owned(), String::new()),
             ("deleted", State::Gone, "1".to_owned(), String::new()),
         ];

@@ -6,6 +6,7 @@ use rapport_app::channel::CreateChannel;
 use rapport_app::read::channel::{self, ListPage};
 use rapport_domain::channel::{Channel, ChannelCode};
 use rapport_domain::channel_total::{CodeTotal, Counted};
+use rapport_domain::exchange_rate::total::Rates;
 use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::Invalid;
 
@@ -44,30 +45,31 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(channel: Channel, codes: &[ChannelCode], totals: &[CodeTotal]) -> Self {
+    fn new(channel: Channel, codes: &[ChannelCode], totals: &[CodeTotal], rates: &Rates) -> Self {
         let own: Vec<CodeTotal> =
             totals.iter().filter(|total| total.channel == channel.id).cloned().collect();
         let codes: Vec<ChannelCode> =
             codes.iter().filter(|code| code.channel == channel.id).cloned().collect();
-        let mut rows = code_rows(&codes, &own);
+        let mut rows = code_rows(&codes, &own, rates);
         let more = rows.len().saturating_sub(MOST_CODES);
         rows.truncate(MOST_CODES);
-        Self { figures: Figures::of(&own), channel, codes: rows, more }
+        Self { figures: Figures::of(&own, rates), channel, codes: rows, more }
     }
 }
 
 impl Load<()> for ChannelsPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let after = visit.query.text("after").parse().ok();
-        let found = visit.read(READ, |snapshot, _| channel::list_page(snapshot));
-        let Shown { frame, reply: ListPage { mut channels, codes, totals, counted } } = found.await?;
+        let found = visit.read(READ, channel::list_page);
+        let Shown { frame, reply: ListPage { mut channels, codes, totals, rates, counted } } = found.await?;
         let place =
             after.and_then(|after: ChannelId| channels.iter().position(|channel| channel.id == after));
         let mut shown: Vec<Channel> = channels.split_off(place.map_or(0, |place| place + 1));
         let is_last = shown.len() <= MOST;
         shown.truncate(MOST);
         let next = shown.last().filter(|_| !is_last).map(|last| last.id);
-        let channels = shown.into_iter().map(|channel| Listed::new(channel, &codes, &totals)).collect();
+        let listed = |channel| Listed::new(channel, &codes, &totals, &rates);
+        let channels = shown.into_iter().map(listed).collect();
         Ok(Self { frame, channels, counted, is_first: place.is_none(), next, draft: Draft::default() })
     }
 }

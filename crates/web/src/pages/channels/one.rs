@@ -36,11 +36,11 @@ impl Load<ChannelId> for ChannelPage {
     /// Loads the codes after the one in the query, or from the beginning.
     async fn load(visit: &Visit<ChannelId>) -> Result<Self, Refusal> {
         let (id, after) = (visit.id, visit.query.given("after"));
-        let found = visit.read(READ, move |snapshot, _| channel::page(snapshot, id));
+        let found = visit.read(READ, move |snapshot, viewer| channel::page(snapshot, viewer, id));
         let Shown { frame, reply } = found.await?;
-        let channel::ChannelPage { channel, codes, totals, counted } =
+        let channel::ChannelPage { channel, codes, totals, rates, counted } =
             reply.ok_or_else(|| Refusal::not_found("channel"))?;
-        let mut rows = code_rows(&codes, &totals);
+        let mut rows = code_rows(&codes, &totals, &rates);
         let place = after.and_then(|after| rows.iter().position(|row| row.code == after));
         let mut codes = rows.split_off(place.map_or(0, |place| place + 1));
         let is_last = codes.len() <= MOST;
@@ -48,7 +48,7 @@ impl Load<ChannelId> for ChannelPage {
         Ok(Self {
             frame,
             channel,
-            figures: Figures::of(&totals),
+            figures: Figures::of(&totals, &rates),
             next: codes.last().filter(|_| !is_last).map(|last| last.code.clone()),
             codes,
             counted,

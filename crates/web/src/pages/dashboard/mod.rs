@@ -1,5 +1,7 @@
 //! The dashboard: what needs attention today, and an overview of the company.
 
+mod samples;
+
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
@@ -16,10 +18,11 @@ use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
 use crate::pages::words::number::{counted, grouped};
+use crate::pages::words::worth::Worth;
 use crate::pages::{Pages, READ};
 
 pub fn routes() -> Router<Pages> {
-    Router::new().route("/", get(show))
+    Router::new().route("/", get(show)).merge(samples::routes())
 }
 
 #[derive(Template)]
@@ -28,6 +31,8 @@ struct DashboardPage {
     frame: Frame,
     figures: Figures,
     bars: Vec<StageBar>,
+    /// What the stages are worth.
+    worths: Vec<Option<Worth>>,
     activity: Sparkline,
     mail_configured: bool,
     steps: FirstSteps,
@@ -72,13 +77,14 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
     let Shown { frame, reply: figures } = visit.read(READ, dashboard::figures).await?;
     let steps = figures.first_steps;
     let base_url = visit.pages.app().services().outside().base_url.clone();
-    if !steps.has_accounts {
+    if !steps.has_accounts && frame.company.sample_since.is_none() {
         return Ok(FirstRunPage { frame, steps, base_url }.respond());
     }
     let bars = StageBar::all(&figures.stages);
+    let worths = figures.stages.iter().map(|stage| Worth::of(&figures.rates, &stage.values)).collect();
     let activity = Sparkline::new(&figures.days, frame.now.day_in(frame.zone()), PULSE_DAYS);
     let mail_configured = visit.pages.app().services().outside().mail_configured;
-    Ok(DashboardPage { frame, figures, bars, activity, mail_configured, steps, base_url }.respond())
+    Ok(DashboardPage { frame, figures, bars, worths, activity, mail_configured, steps, base_url }.respond())
 }
 
 fn days_overdue(client: &Client) -> String {

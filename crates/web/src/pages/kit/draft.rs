@@ -8,8 +8,12 @@ use crate::pages::kit::form::{FORM, Form};
 use crate::shared::sentence;
 
 /// The conflicts that are the fault of one field.
-const CONFLICTS: [(&str, &str); 3] =
-    [("name_taken", "name"), ("code_taken", "code"), ("imported_id_taken", "imported_id")];
+const CONFLICTS: [(&str, &str); 4] = [
+    ("name_taken", "name"),
+    ("code_taken", "code"),
+    ("imported_id_taken", "imported_id"),
+    ("rate_taken", "valid_from"),
+];
 
 /// The fields of a form, shown for the first time or again with what was typed.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use askama::Template;
 use rapport_app::read::accounts::Cursor;
 use rapport_app::read::pipeline::{BOARD_SORT, Board, Stage, board};
-use rapport_domain::money::Money;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
@@ -15,6 +14,7 @@ use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::pipeline::card::{Card, Seen};
+use crate::pages::words::worth::Worth;
 
 /// How many cards a column shows. A folded column shows fewer.
 const CARDS: i64 = 14;
@@ -41,6 +41,8 @@ impl BoardPage {
 
 struct Column {
     stage: Stage,
+    /// What its accounts are worth, if they have values.
+    worth: Option<Worth>,
     cards: Vec<Card>,
     /// The address of this column's next cards.
     more: Option<String>,
@@ -50,18 +52,6 @@ struct Column {
     is_open: bool,
 }
 
-impl Column {
-    /// The value in one currency, which is shown beside the count.
-    fn value(&self) -> Option<&Money> {
-        self.stage.values.first()
-    }
-
-    /// The values in other currencies. They can't be added to it.
-    fn other_values(&self) -> &[Money] {
-        self.stage.values.get(1..).unwrap_or_default()
-    }
-}
-
 /// A move is made on the board too.
 impl<I: Sync> Load<I> for BoardPage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
@@ -69,14 +59,15 @@ impl<I: Sync> Load<I> for BoardPage {
         let wanted = places.clone();
         let found = visit
             .read(READ, move |snapshot, viewer| board(snapshot, viewer, |status| wanted.beginning(status)));
-        let Shown { frame, reply: Board { stages, entered } } = found.await?;
+        let Shown { frame, reply: Board { stages, rates, entered } } = found.await?;
         let as_of = stages.iter().filter_map(|(stage, _)| stage.as_of).min();
         let columns = stages.into_iter().map(|(stage, page)| {
             let cards = page.items.into_iter().map(|account| {
                 let since = entered.get(&account.id).copied();
                 Card::new(account, since, &frame)
             });
-            places.column(stage, cards.collect(), page.next, &frame)
+            let worth = Worth::of(&rates, &stage.values);
+            places.column(stage, worth, cards.collect(), page.next)
         });
         let (folded, columns): (Vec<_>, Vec<_>) = columns.partition(|column| is_folded(column.stage.status));
         Ok(Self { columns, folded, as_of, query: places.query(), frame })
@@ -142,15 +133,14 @@ impl Places {
         (self.cursors.get(status.as_str()).cloned(), cards)
     }
 
-    fn column(&self, mut stage: Stage, cards: Vec<Card>, next: Option<Cursor>, frame: &Frame) -> Column {
+    fn column(&self, stage: Stage, worth: Option<Worth>, cards: Vec<Card>, next: Option<Cursor>) -> Column {
         let status = stage.status;
-        // The company's own currency comes first.
-        stage.values.sort_by_key(|value| value.currency != frame.company.settings.default_currency);
         Column {
             more: next.map(|cursor| self.with(status, Some(cursor))),
             first: self.cursors.contains_key(status.as_str()).then(|| self.with(status, None)),
             is_open: self.open == Some(status) || self.cursors.contains_key(status.as_str()),
             cards,
+            worth,
             stage,
         }
     }

@@ -11,7 +11,7 @@ use rapport_domain::company::time_zone_name;
 use rapport_domain::right::Grant;
 use serde_json::Value;
 
-use super::{tabbed, typed};
+use super::{CURRENCIES, tabbed, typed};
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::As;
@@ -22,11 +22,6 @@ use crate::pages::{Pages, SETTINGS};
 
 const PATH: &str = "/settings";
 const FIELDS: [&str; 2] = ["time_zone", "default_currency"];
-/// Suggestions. Every other ISO 4217 code is accepted too.
-const CURRENCIES: [&str; 24] = [
-    "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "ILS", "INR", "JPY", "KRW",
-    "MXN", "NOK", "NZD", "PLN", "RON", "SEK", "SGD", "USD", "ZAR",
-];
 
 pub fn routes() -> Router<Pages> {
     Router::new()

@@ -1,10 +1,11 @@
-//! The settings area: company, cadence, digest, members, security, single sign-on, tokens and keys, mail, audit log and
+//! The settings area: company, currencies, cadence, digest, members, security, single sign-on, tokens and keys, mail, audit log and
 //! system. For admins only; single sign-on and the deletion of the company for owners only. Tabs link its pages.
 
 mod audit;
 mod audit_words;
 mod cadence;
 mod company;
+mod currencies;
 mod deletion;
 mod digest;
 mod ingest;
@@ -26,12 +27,18 @@ use crate::pages::Pages;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
 
+/// Currencies to suggest. Every other ISO 4217 code is accepted too.
+const CURRENCIES: [&str; 24] = [
+    "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "ILS", "INR", "JPY", "KRW",
+    "MXN", "NOK", "NZD", "PLN", "RON", "SEK", "SGD", "USD", "ZAR",
+];
 /// How many rows a page of a list shows.
 const ROWS: usize = 50;
 
 pub fn routes() -> Router<Pages> {
     Router::new()
         .merge(company::routes())
+        .merge(currencies::routes())
         .merge(deletion::routes())
         .merge(cadence::routes())
         .merge(digest::routes())

@@ -56,6 +56,7 @@ const STYLE_TEXT: &str = concat!(
     include_str!("../../../assets/css/channels.css"),
     include_str!("../../../assets/css/imports.css"),
     include_str!("../../../assets/css/board.css"),
+    include_str!("../../../assets/css/totals.css"),
     include_str!("../../../assets/css/campaigns.css"),
     include_str!("../../../assets/css/account.css"),
     include_str!("../../../assets/css/clients.css"),

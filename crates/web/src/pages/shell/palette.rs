@@ -24,7 +24,7 @@ struct Hit {
 }
 
 /// The pages and actions. Those that the visitor may not see are left out.
-const PLACES: [(&str, &str, &str); 25] = [
+const PLACES: [(&str, &str, &str); 26] = [
     ("Dashboard", "Page", "/"),
     ("Pipeline", "Page", "/pipeline"),
     ("Accounts", "Page", "/accounts"),
@@ -42,6 +42,7 @@ const PLACES: [(&str, &str, &str); 25] = [
     ("API documentation", "Page", "/api/docs"),
     ("API tokens", "Page", "/settings/tokens"),
     ("Company settings", "Page", "/settings"),
+    ("Currencies and exchange rates", "Page", "/settings/currencies"),
     ("Cadence settings", "Page", "/settings/cadence"),
     ("Weekly digest", "Page", "/settings/digest"),
     ("Members", "Page", "/settings/members"),

@@ -4,3 +4,4 @@ pub mod money;
 pub mod number;
 pub mod total;
 pub mod when;
+pub mod worth;

@@ -25,6 +25,11 @@ pub fn exact(time: Time, zone: &TimeZone) -> String {
     Zoned::new(time.to_timestamp(), zone.clone()).strftime("%-d %b %Y, %H:%M").to_string()
 }
 
+/// `3 Feb 2024`.
+pub fn full_date(date: Date) -> String {
+    date.strftime("%-d %b %Y").to_string()
+}
+
 /// A `<time>` element with the exact time in the company's zone. The script converts it to the viewer's.
 pub struct When {
     time: Time,

@@ -1,4 +1,4 @@
-//! The changes an import makes to an account, field by field: shown before it runs, reverted by an undo.
+//! The changes that an import or a person makes to many accounts, field by field: shown before, reverted by an undo.
 
 use serde_json::{Map, Value, json};
 
@@ -16,10 +16,16 @@ const NAME: &str = "name";
 const STATUS: &str = "status";
 /// Not a field of its own: it changes with the status.
 const TRACKED_SINCE: &str = "tracked_since";
+/// Not a field of its own either: a person who moves an account ends it.
+const HOLD: &str = "campaign_hold";
 const VALUE: &str = "captured_value";
 const ATTRIBUTION: &str = "promo_code";
 const CADENCE: &str = "cadence_days";
 const LAST_CONTACT: &str = "last_contact_at";
+/// Not a field of its own: it changes with the last contact.
+const IMPORTED_CONTACT: &str = "imported_contact_at";
+/// Restored with the field that they belong to.
+const HIDDEN: [&str; 3] = [TRACKED_SINCE, HOLD, IMPORTED_CONTACT];
 const SNOOZED: &str = "snoozed_until";
 /// The addresses that were added, which aren't part of the account itself.
 const EMAILS: &str = "emails";
@@ -55,7 +61,9 @@ impl Differences {
                 pairs.insert(field.to_owned(), json!([before, after]));
             }
         };
-        for field in [NAME, STATUS, TRACKED_SINCE, VALUE, ATTRIBUTION, LAST_CONTACT, CADENCE, SNOOZED] {
+        for field in
+            [NAME, STATUS, VALUE, ATTRIBUTION, LAST_CONTACT, CADENCE, SNOOZED].into_iter().chain(HIDDEN)
+        {
             note(field, fact(before, field), fact(after, field));
         }
         if before.custom_fields != after.custom_fields {
@@ -120,7 +128,7 @@ impl Differences {
             LAST_CONTACT => json!(value.as_i64().map(Time::from_micros)),
             _ => value.clone(),
         };
-        let fields = self.0.iter().filter(|(field, _)| *field != TRACKED_SINCE);
+        let fields = self.0.iter().filter(|(field, _)| !HIDDEN.contains(&field.as_str()));
         fields
             .map(|(field, pair)| Shown {
                 field: field.clone(),
@@ -130,7 +138,7 @@ impl Differences {
             .collect()
     }
 
-    /// Restores each field to its value before the import, unless it was changed after the import. The email
+    /// Restores each field to its value before the change, unless it was changed again since. The email
     /// addresses are up to the caller.
     pub fn revert(
         &self,
@@ -142,7 +150,8 @@ impl Differences {
         let mut reverted = Reverted::default();
         for (field, pair) in &self.0 {
             let (before, after) = (&pair[0], &pair[1]);
-            if field == TRACKED_SINCE || field == EMAILS || fact(account, field) == *before {
+            let is_apart = HIDDEN.contains(&field.as_str()) || field == EMAILS;
+            if is_apart || fact(account, field) == *before {
                 continue;
             }
             let from = account.status;
@@ -157,10 +166,20 @@ impl Differences {
                 reverted.moved = Some(Move { from, to: account.status });
             }
         }
+        self.forget_contact(account);
         if reverted.restored > 0 {
             account.updated_at = now;
         }
         reverted
+    }
+
+    /// The clock must not fall back to a contact of this import any more, whatever it shows now.
+    fn forget_contact(&self, account: &mut Account) {
+        if let Some(pair) = self.0.get(IMPORTED_CONTACT)
+            && fact(account, IMPORTED_CONTACT) == pair[1]
+        {
+            account.imported_contact_at = pair[0].as_i64().map(Time::from_micros);
+        }
     }
 
     /// Returns `None` if it can't be restored because its channel is gone.
@@ -181,6 +200,9 @@ impl Differences {
                     && let Some(since) = since
                 {
                     account.tracked_since = Some(Time::from_micros(since));
+                }
+                if let Some(held) = self.0.get(HOLD).and_then(|pair| pair[0].as_bool()) {
+                    account.campaign_hold = held;
                 }
             }
             VALUE => {
@@ -215,6 +237,7 @@ fn fact(account: &Account, field: &str) -> Value {
         NAME => json!(account.name),
         STATUS => json!(account.status),
         TRACKED_SINCE => json!(account.tracked_since.map(Time::as_micros)),
+        HOLD => json!(account.campaign_hold),
         VALUE => {
             let shown = |money: Money| format!("{} {}", money.amount_text(), money.currency.code());
             json!(account.value.map(shown))
@@ -229,6 +252,7 @@ fn fact(account: &Account, field: &str) -> Value {
         },
         CADENCE => json!(account.cadence_override),
         LAST_CONTACT => json!(account.last_contact_at.map(Time::as_micros)),
+        IMPORTED_CONTACT => json!(account.imported_contact_at.map(Time::as_micros)),
         SNOOZED => json!(account.snoozed_until.map(|date| date.to_string())),
         field => {
             let key = field.strip_prefix(FIELD_PREFIX).unwrap_or(field);
@@ -336,6 +360,18 @@ mod tests {
     }
 
     #[test]
+    fn a_person_who_moves_an_account_ends_its_hold_and_the_undo_restores_it() {
+        let old = Account { campaign_hold: true, ..before() };
+        let mut account = old.clone();
+        account.trigger(Trigger::Set(Status::Lost), Mover::Operator, &Settings::default(), LATER);
+        assert!(!account.campaign_hold);
+        let differences = Differences::between(&old, &account);
+        assert_eq!(differences.shown().len(), 1, "only the status is shown");
+        revert(&differences, &mut account);
+        assert_eq!(timeless(&account), timeless(&old));
+    }
+
+    #[test]
     fn fields_edited_since_are_kept() {
         let old = before();
         let mut account = changed(&old);
@@ -348,6 +384,23 @@ mod tests {
         assert_eq!((account.name.as_str(), account.status), ("Acme GmbH", Status::Prospect));
         assert_eq!(account.custom_fields, old.custom_fields);
         assert_eq!(account.value, None, "someone else had already reset it");
+    }
+
+    #[test]
+    fn a_contact_logged_since_stays_but_the_imported_one_is_forgotten() {
+        let old = Account { last_contact_at: Some(NOW.plus_days(-9)), ..before() };
+        let mut account = changed(&old);
+        assert_eq!((account.last_contact_at, account.imported_contact_at), (Some(NOW), Some(NOW)));
+        let differences = Differences::between(&old, &account);
+        account.contact(NOW.plus_days(1), LATER);
+        let reverted = revert(&differences, &mut account);
+        assert_eq!((reverted.restored, reverted.kept), (9, 1));
+        assert_eq!((account.last_contact_at, account.imported_contact_at), (Some(NOW.plus_days(1)), None));
+        // A later import named another one, which stays.
+        let mut again = changed(&old);
+        again.import_contact(NOW.plus_days(2), LATER);
+        revert(&differences, &mut again);
+        assert_eq!(again.imported_contact_at, Some(NOW.plus_days(2)));
     }
 
     #[test]
@@ -387,7 +440,7 @@ mod tests {
         assert_eq!(find("custom_fields.new"), (Value::Null, json!("x")));
         assert_eq!(find("last_contact_at"), (Value::Null, json!(NOW)));
         assert_eq!(find("snoozed_until"), (Value::Null, json!("2027-01-31")));
-        assert_eq!(shown.len(), 10, "tracked_since is not shown");
+        assert_eq!(shown.len(), 10, "tracked_since and imported_contact_at are not shown");
     }
 
     #[test]
