@@ -39,9 +39,7 @@ impl Browser {
     pub async fn open_as(base: &str, setup: Setup) -> Self {
         let Setup { width, height, dark, hands } = setup;
         let kind = Kind { width, height, dark, runs_scripts: hands != Hands::NoScripts };
-        // By keyboard the focus must show, and only a new window is certain to have it.
-        let session =
-            if hands == Hands::Keyboard { Session::new(kind).await } else { Session::take(kind).await };
+        let session = Session::take(kind).await;
         let client = session.client.clone();
         let base = base.trim_end_matches('/').to_owned();
         Self { client, hands, base, session: Some(session) }
@@ -99,9 +97,7 @@ impl Drop for Browser {
         // What a failed test left behind is nothing for the next one.
         let Some(session) = self.session.take().filter(|_| !std::thread::panicking()) else { return };
         let errors = session.script_errors();
-        if self.hands != Hands::Keyboard {
-            session.put_back();
-        }
+        session.put_back();
         assert!(errors.is_empty(), "errors in the pages' scripts:\n{}", errors.join("\n"));
     }
 }

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
+use crate::chromium;
 use crate::script_errors;
 
 const INSTALL_HINT: &str =
@@ -78,7 +79,7 @@ impl Session {
         }
     }
 
-    pub async fn new(kind: Kind) -> Self {
+    async fn new(kind: Kind) -> Self {
         RUNTIME.spawn(Self::start(kind)).await.expect("a browser")
     }
 
@@ -102,6 +103,9 @@ impl Session {
         let client = builder.connect(&address).await.map_err(|error| error.to_string())?;
         let limits = TimeoutConfiguration::new(Some(LOAD_LIMIT), Some(LOAD_LIMIT), Some(Duration::ZERO));
         client.update_timeouts(limits).await.map_err(|error| error.to_string())?;
+        // Several windows are open at once, and each test needs to see where the focus is in its own.
+        let focused = chromium::Command("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
+        client.issue_cmd(focused).await.map_err(|error| error.to_string())?;
         let limit = driver.end_after(USE_LIMIT);
         Ok(Self { client, kind, driver, limit })
     }

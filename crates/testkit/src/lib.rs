@@ -9,6 +9,7 @@ pub mod authenticator;
 mod axe;
 pub mod browser;
 pub mod chance;
+mod chromium;
 mod deadline;
 pub mod disk;
 mod drivers;

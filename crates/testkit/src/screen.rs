@@ -1,11 +1,9 @@
 //! The size of a browser's window, which a test may change while a page is open.
 
-use fantoccini::wd::WebDriverCompatibleCommand;
-use hyper::Method;
-use serde_json::{Value, json};
-use url::{ParseError, Url};
+use serde_json::json;
 
 use crate::Browser;
+use crate::chromium::Command;
 
 /// A window of this size, in pixels of the screen, and the zoom of its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,20 +27,6 @@ impl Screen {
     /// A length in the pixels that the page counts in.
     const fn in_page(self, pixels: u32) -> u32 {
         pixels * 100 / self.zoom_percent
-    }
-}
-
-/// A command of Chromium's own protocol, sent through its driver.
-#[derive(Debug)]
-struct Command(&'static str, Value);
-
-impl WebDriverCompatibleCommand for Command {
-    fn endpoint(&self, base_url: &Url, session_id: Option<&str>) -> Result<Url, ParseError> {
-        base_url.join(&format!("session/{}/goog/cdp/execute", session_id.unwrap_or_default()))
-    }
-
-    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
-        (Method::POST, Some(json!({ "cmd": self.0, "params": self.1 }).to_string()))
     }
 }
 
