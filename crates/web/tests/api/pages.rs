@@ -67,6 +67,8 @@ async fn pages_have_a_description(acme: Tenant) {
 async fn visitors_are_redirected_to_the_login_and_back(acme: Tenant) {
     let answer = acme.get("/profile?x=1").without_credential().send().await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/login?next=%2Fprofile%3Fx%3D1")));
+    // A stream ends instead of leading to a page.
+    acme.get("/live").without_credential().send().await.expect(204);
     Person::of(&acme, Role::Member).see("/profile").await.expect(200).says("Your profile").says("A member");
 }
 

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -53,8 +54,18 @@ pub fn routes() -> Router<Pages> {
     Router::new().route("/live", get(changes))
 }
 
-async fn changes(visit: Visit) -> Result<Response, Refusal> {
-    let Visit { pages, visitor, query, .. } = visit;
+async fn changes(visit: Result<Visit, Refusal>) -> Result<Response, Refusal> {
+    match stream(visit).await {
+        // A browser would follow the redirect to a page, which is no stream. After this status it ends the stream.
+        Err(Refusal::LogIn { .. } | Refusal::SecondFactor { .. }) => {
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
+        answer => answer,
+    }
+}
+
+async fn stream(visit: Result<Visit, Refusal>) -> Result<Response, Refusal> {
+    let Visit { pages, visitor, query, .. } = visit?;
     let found = pages.app().read(&visitor.access(), READ, |_, _| Ok(())).await;
     let company = found.map_err(|error| visitor.refused(error))?.company.id;
     let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.origin.address)) else {
