@@ -108,6 +108,11 @@ impl Place {
 
     /// Starts the service with a command that was prepared for it.
     pub fn start(&self, command: &mut Command) -> Service {
+        self.try_start(command).unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    /// The same; an error is what it said before it ended.
+    pub fn try_start(&self, command: &mut Command) -> Result<Service, String> {
         let log = self.path().join("service.log");
         let mut child = command
             .stdout(Stdio::piped())
@@ -121,10 +126,11 @@ impl Place {
         let url = first_line.trim_end().strip_prefix("Rapport is running at ");
         let address = url.and_then(|url| url.strip_prefix("http://").or(url.strip_prefix("https://")));
         let Some(address) = address.map(str::to_owned) else {
+            child.wait().unwrap();
             let log = std::fs::read_to_string(log).unwrap();
-            panic!("the service printed {first_line:?}, and its log says:\n{log}");
+            return Err(format!("the service printed {first_line:?}, and its log says:\n{log}"));
         };
-        Service { child, stdout, address }
+        Ok(Service { child, stdout, address })
     }
 }
 

@@ -117,7 +117,7 @@ impl<'a> Cluster<'a> {
 
     fn restart(&mut self, node: usize) {
         let place = if node == 0 { &self.scene.place } else { &self.beside[node - 1] };
-        self.services[node] = self.scene.serve_at(place);
+        self.services[node] = self.scene.serve_again_at(place);
         self.nodes.redirect(node, &self.services[node].address);
     }
 

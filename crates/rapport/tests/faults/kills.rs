@@ -54,7 +54,7 @@ fn kill_repeatedly(run: &mut Run, kills: usize, chance: &Chance, scene: Scene) {
         service.wait();
         run.faults += 1;
         unrecorded.note(&scene.place);
-        service = scene.serve();
+        service = scene.serve_again_at(&scene.place);
         load.redirect(0, &service.address);
     }
     let written = load.finish();

@@ -82,7 +82,7 @@ fn kill_nodes(run: &mut Run, kills: usize, chance: &Chance) {
         unrecorded.note(&scene.place);
         // The others run alone for a while.
         thread::sleep(life(chance) / 2);
-        nodes[victim] = scene.serve_at(places[victim]);
+        nodes[victim] = scene.serve_again_at(places[victim]);
         load.redirect(victim, &nodes[victim].address);
     }
     let written = load.finish();

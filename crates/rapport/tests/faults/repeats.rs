@@ -107,7 +107,7 @@ fn repeat_and_kill(run: &mut Run, keys: usize, nodes: usize, chance: &Chance, sc
         services[victim].signal("KILL");
         services[victim].wait();
         run.faults += 1;
-        services[victim] = scene.serve_at(places[victim]);
+        services[victim] = scene.serve_again_at(places[victim]);
         addresses.redirect(victim, &services[victim].address);
     }
     let responses: Vec<Vec<String>> = clients.into_iter().map(|client| client.join().unwrap()).collect();

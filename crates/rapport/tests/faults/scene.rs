@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::client::{Line, Request};
 use crate::program::{Place, Service};
 
+const STARTS: usize = 5;
+
 pub struct Scene {
     pub place: Place,
     pub receiver: Receiver,
@@ -36,6 +38,12 @@ impl Scene {
     /// A node with its own place.
     pub fn serve_at(&self, place: &Place) -> Service {
         place.start(&mut self.command(place))
+    }
+
+    /// Starts a node again as a supervisor would: the database of a busy machine may not answer it in time at first.
+    pub fn serve_again_at(&self, place: &Place) -> Service {
+        let tried = (1..STARTS).find_map(|_| place.try_start(&mut self.command(place)).ok());
+        tried.unwrap_or_else(|| self.serve_at(place))
     }
 
     pub fn command(&self, place: &Place) -> Command {
