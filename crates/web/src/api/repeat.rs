@@ -140,7 +140,9 @@ impl Api {
         match (&caller.repeat, command) {
             (Some(repeat), Ok(command)) => {
                 let render = move |_: &mut Snapshot, _: &Viewer, reply| Ok((render(reply), ()));
-                self.act_once(caller, repeat, command, render).await.map(|(response, _)| response)
+                // In a box, so that requests without a key don't carry its size.
+                let acted = Box::pin(self.act_once(caller, repeat, command, render));
+                acted.await.map(|(response, _)| response)
             }
             (_, command) => Ok(render(self.write(caller, command).await?).into_response()),
         }
@@ -161,7 +163,8 @@ impl Api {
                 let render = move |snapshot: &mut Snapshot, viewer: &Viewer, reply| {
                     Ok((render(snapshot, viewer, reply)?, ()))
                 };
-                self.act_once(caller, repeat, command, render).await.map(|(response, _)| response)
+                let acted = Box::pin(self.act_once(caller, repeat, command, render));
+                acted.await.map(|(response, _)| response)
             }
             (_, command) => {
                 let reply = self.write(caller, command).await?;

@@ -36,7 +36,7 @@ use crate::edge::problem::{Fault, Problem};
 use crate::edge::rate_limit::{RateLimiter, Verdict};
 use crate::edge::server::Config;
 use crate::edge::turned_away::{Check, TurnedAway};
-use crate::pages::{Refusal, imports};
+use crate::pages::{Pages, Refusal, imports, with_navigation};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ONE_YEAR_OF_HTTPS: &str = "max-age=31536000";
@@ -57,6 +57,7 @@ fn device_of(headers: &HeaderMap) -> Device {
 
 pub struct Front {
     app: App,
+    pages: Pages,
     limiter: Arc<RateLimiter>,
     turned_away: TurnedAway,
     request_timeout: Duration,
@@ -70,13 +71,14 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn new(app: App, limiter: Arc<RateLimiter>, config: &Config) -> Self {
+    pub fn new(app: App, pages: Pages, limiter: Arc<RateLimiter>, config: &Config) -> Self {
         let process = u32::from_be_bytes(app.services().random());
         let is_secure = app.services().outside().base_url.starts_with("https://");
         let &Config { request_timeout, upload_timeout, access_log, .. } = config;
         let (requests, turned_away) = (AtomicU64::new(0), TurnedAway::default());
         Self {
             app,
+            pages,
             limiter,
             turned_away,
             request_timeout,
@@ -149,7 +151,7 @@ pub async fn around(State(front): State<Arc<Front>>, mut request: Request, next:
         } else {
             let timeout = front.timeout(&request);
             request.extensions_mut().insert(id);
-            Served::page(guarded(timeout, next.run(request)).await)
+            Served::page(guarded(timeout, with_navigation(&front.pages, request, next)).await)
         }
     };
     let Served { mut response, company, has_credential } = served.instrument(span.clone()).await;
@@ -245,7 +247,9 @@ impl Front {
         let origin = Origin { address, request: id, device: device_of(request.headers()) };
         request.extensions_mut().insert(Arrival { credential, origin, known });
         let mut response = match verdict {
-            Verdict::Pass(_) => guarded(self.timeout(&request), next.run(request)).await,
+            Verdict::Pass(_) => {
+                guarded(self.timeout(&request), with_navigation(&self.pages, request, next)).await
+            }
             Verdict::Wait(_, seconds) => {
                 json::drain(request.into_body()).await;
                 Problem::too_many_requests(seconds).into_response()

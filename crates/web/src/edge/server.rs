@@ -124,16 +124,15 @@ impl Default for Config {
 /// The router of the whole service.
 pub fn router(app: App, config: &Config) -> Router {
     let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address, config.per_stranger));
-    let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config));
     let hashing = Arc::new(Hashing::default());
     let pages = Pages::new(app.clone(), Arc::clone(&limiter), Arc::clone(&hashing), config);
+    let front = Arc::new(Front::new(app.clone(), pages.clone(), Arc::clone(&limiter), config));
     let served = api::routes()
         .with_state(Api::new(app.clone(), limiter, hashing, config))
         .merge(health::routes(app, config.metrics.clone(), config.stopping.clone()))
-        .merge(pages::routes(pages.clone()))
+        .merge(pages::routes(pages))
         .fallback(nothing_there)
         .method_not_allowed_fallback(other_method)
-        .layer(from_fn_with_state(pages, pages::with_navigation))
         .layer(from_fn_with_state(front, front::around));
     // A layer runs after route matching, so an outer router adds the slash.
     Router::new().fallback_service(served.map_request(with_slash))

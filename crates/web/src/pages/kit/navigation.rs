@@ -2,7 +2,7 @@
 //! people whose company can't be read now, get the plain page.
 
 use askama::Template;
-use axum::extract::{FromRequestParts as _, Request, State};
+use axum::extract::{FromRequestParts as _, Request};
 use axum::http::StatusCode;
 use axum::http::header::COOKIE;
 use axum::http::request::Parts;
@@ -31,19 +31,26 @@ struct DocumentationPage {
 framed!("api": DocumentationPage);
 framed!("": ErrorPage);
 
-/// The middleware.
-pub async fn around(State(pages): State<Pages>, request: Request, next: Next) -> Response {
+/// Serves a request. It isn't a layer of its own, because programs' requests would pay for that as well.
+pub async fn around(pages: &Pages, request: Request, next: Next) -> Response {
+    if request.headers().contains_key(COOKIE) {
+        Box::pin(around_a_browsers(pages, request, next)).await
+    } else {
+        next.run(request).await
+    }
+}
+
+async fn around_a_browsers(pages: &Pages, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let asked = parts.headers.contains_key(COOKIE).then(|| parts.clone());
+    let asked = parts.clone();
     let mut response = next.run(Request::from_parts(parts, body)).await;
-    let Some(asked) = asked else { return response };
     if let Some(documentation) = response.extensions_mut().remove::<Documentation>() {
-        let Some(frame) = frame(&pages, asked).await else { return response };
+        let Some(frame) = frame(pages, asked).await else { return response };
         return DocumentationPage { frame, documentation }.respond();
     }
     let error = response.extensions_mut().remove::<ErrorText>().filter(|_| is_about_the_request(&response));
     let Some(error) = error else { return response };
-    let Some(mut frame) = frame(&pages, asked).await else { return response };
+    let Some(mut frame) = frame(pages, asked).await else { return response };
     // The next page shows the message.
     frame.look.flash = None;
     let (head, _) = response.into_parts();
