@@ -65,6 +65,9 @@ pub struct Options {
     /// Only these cases of the webhooks part, for example one while profiling
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CASES")]
     case: Vec<Case>,
+    /// Only this work of the compare part
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WORK")]
+    work: Vec<compare_part::Work>,
     /// The service's program; by default the one next to this program
     #[arg(long, value_name = "FILE")]
     rapport: Option<PathBuf>,
@@ -134,6 +137,7 @@ pub struct Plan {
     pub accounts: Vec<usize>,
     pub import_rows: u64,
     cases: Vec<Case>,
+    pub work: Vec<compare_part::Work>,
     pub window: Duration,
     pub warm_up: Duration,
     /// How long the fresh case runs: until after the server first analyses the tables by itself, which takes a minute.
@@ -162,6 +166,7 @@ impl Plan {
             accounts,
             import_rows: options.rows.unwrap_or(if quick { 5_000 } else { 1_000_000 }),
             cases: options.case.clone(),
+            work: options.work.clone(),
             window: Duration::from_secs(options.seconds.unwrap_or(if quick { 2 } else { 20 }).max(1)),
             warm_up: Duration::from_millis(if quick { 500 } else { 3_000 }),
             fresh_window: Duration::from_secs(options.seconds.unwrap_or(if quick { 8 } else { 80 }).max(5)),

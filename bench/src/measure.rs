@@ -125,14 +125,23 @@ pub fn resident_mebibytes(process: u32) -> Option<f64> {
     line.trim().strip_suffix(" kB")?.parse::<f64>().ok().map(|kibibytes| kibibytes / 1_024.0)
 }
 
+/// The processor time that processes have used so far, in microseconds, with that of their children that ended.
+pub fn processor_micros(processes: &[u32]) -> f64 {
+    let used = |&process| times(process).iter().sum::<f64>();
+    processes.iter().map(used).sum::<f64>() / TICKS_PER_SECOND * 1_000_000.0
+}
+
 /// User and system time so far.
 fn ticks(process: u32) -> f64 {
+    times(process).iter().take(2).sum()
+}
+
+/// User and system time so far, then those of children that ended.
+fn times(process: u32) -> Vec<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The second field is the program's name in parentheses and may contain anything.
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let fields: Vec<f64> =
-        fields.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
-    fields.iter().sum()
+    fields.split(' ').skip(11).take(4).filter_map(|field| field.parse().ok()).collect()
 }
 
 #[cfg(test)]

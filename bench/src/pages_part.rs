@@ -54,7 +54,6 @@ const PAGES: &[(&str, &str)] = &[
     ("accounts sorted by acquired", "/accounts?sort=acquired_at"),
     ("accounts sorted by acquired, descending", "/accounts?sort=-acquired_at"),
     ("accounts sorted by created", "/accounts?sort=created_at"),
-    ("accounts sorted by created, descending", "/accounts?sort=-created_at"),
     ("accounts sorted by updated", "/accounts?sort=updated_at"),
     ("accounts sorted by updated, descending", "/accounts?sort=-updated_at"),
     ("accounts created since a day", "/accounts?created_since=2020-01-01"),

@@ -45,6 +45,11 @@ impl Ground {
         Self { server, copies: Cell::new(0) }
     }
 
+    /// The processes of the server, if there is one.
+    pub fn processes(&self) -> Vec<u32> {
+        self.server.as_ref().map(PostgresServer::process_ids).unwrap_or_default()
+    }
+
     /// An empty database.
     pub fn fresh(&self) -> anyhow::Result<Place> {
         let home = tempfile::tempdir().context("a directory for the database")?;

@@ -45,7 +45,7 @@ struct Check {
 }
 
 /// The columns of the table, in order, with their headings.
-const COLUMNS: [(&str, &str); 11] = [
+const COLUMNS: [(&str, &str); 13] = [
     ("rate", "rate/s"),
     ("requests", "requests/s"),
     ("p50_ms", "p50 ms"),
@@ -55,6 +55,8 @@ const COLUMNS: [(&str, &str); 11] = [
     ("rss_mb", "RSS MB"),
     ("processors", "CPU"),
     ("own_processors", "CPU load"),
+    ("service_micros", "µs service"),
+    ("server_micros", "µs database"),
     ("ratio", "of raw"),
     ("seconds", "seconds"),
 ];

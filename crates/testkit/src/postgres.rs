@@ -204,6 +204,12 @@ impl PostgresServer {
         }
     }
 
+    /// Its main process, and one for each connection and background task.
+    pub fn process_ids(&self) -> Vec<u32> {
+        let main = self.processes().postmaster.as_ref().map(Child::id);
+        main.into_iter().flat_map(|main| std::iter::once(main).chain(children_of(main))).collect()
+    }
+
     /// Where this server's programs are (`psql`, `pg_dump`, …).
     pub fn bin_dir(&self) -> &Path {
         &self.bin_dir
