@@ -112,9 +112,10 @@ pub fn to_sqlite(sql: &str) -> String {
     out
 }
 
-/// What a numbered row has after its own columns. On SQLite it is bound by the connection.
+/// What a numbered row has after its own columns. On SQLite it is bound by the connection. On PostgreSQL it is the same for
+/// all rows of a statement, which a query of its own computes once.
 const CHANGE: &str = ", change";
-const CHANGE_NUMBER: &str = ", change_number()";
+const CHANGE_NUMBER: &str = ", (SELECT change_number())";
 
 pub fn insert_sqlite(insert: &InsertMany) -> String {
     let InsertMany { table, columns, tail, numbering, .. } = insert;
@@ -170,7 +171,9 @@ pub fn update_postgres(update: &UpdateMany) -> String {
     // `engine/postgres/numbering.rs`. The engine notices that it isn't returned.
     let (number, in_order) = match numbering {
         Numbering::None => ("", ""),
-        Numbering::Row | Numbering::Log => (", change = change_number()", " AND t.change <= change_number()"),
+        Numbering::Row | Numbering::Log => {
+            (", change = (SELECT change_number())", " AND t.change <= (SELECT change_number())")
+        }
     };
     let sets = names(columns, ", ", |name| format!("{name} = u.{name}"));
     let wheres = names(keys, " AND ", |name| format!("t.{name} = u.{name}"));

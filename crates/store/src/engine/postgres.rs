@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rapport_domain::id::CompanyId;
 use rapport_domain::time::Time;
 use tokio_postgres::types::{ToSql, Type as PgType};
@@ -55,8 +56,8 @@ const RUN_AGAIN_FOR: Duration = Duration::from_secs(5);
 const REPLACE_WITHIN: Duration = Duration::from_secs(4);
 /// How many statements are kept prepared on a connection, as on SQLite.
 const MAX_PREPARED: usize = 512;
-/// A plan made for a few rows may read all of a table once it has grown. This often, a connection checks
-/// whether a table has doubled since its plans were made, and if so makes new ones. It is based on time
+/// A plan made for a few rows may read all of a table once it has grown. This often, one of the connections checks
+/// whether a table has doubled, and each makes new plans if one has since it made its own. It is based on time
 /// because slow plans make transactions rare.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The key space of our advisory locks; the other half of the key is the company.
@@ -71,9 +72,9 @@ pub fn start(
 ) -> Result<Vec<JoinHandle<()>>, Error> {
     let address = parse(url)?;
     migrate_at(&address, &mut migrate::progress::log)?;
-    let mut threads = Vec::new();
+    let (mut threads, sizes) = (Vec::new(), Arc::default());
     for n in 0..config.readers.max(1) {
-        let mut reader = Conn::open(&address)?;
+        let mut reader = Conn::open(&address, &sizes)?;
         let reads = Arc::clone(reads);
         threads.push(spawn(&format!("pg-read-{n}"), move || {
             while let Some(read) = reads.take() {
@@ -82,7 +83,7 @@ pub fn start(
         })?);
     }
     for n in 0..config.writers.max(1) {
-        let mut writer = Conn::open(&address)?;
+        let mut writer = Conn::open(&address, &sizes)?;
         let (writes, health) = (Arc::clone(writes), Arc::clone(health));
         threads.push(spawn(&format!("pg-write-{n}"), move || {
             while let Some(group) = writes.take(GROUP) {
@@ -124,18 +125,21 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 struct Conn {
     link: Link,
     prepared: HashMap<String, tokio_postgres::Statement>,
-    /// The size of the tables when the plans were made, and when it was last checked.
+    /// The size of the tables when the plans were made.
     planned_for: Option<i64>,
-    looked_at: Option<Instant>,
+    sizes: Arc<Sizes>,
     /// Whether the current transaction has written anything.
     wrote: bool,
 }
 
+/// The size of the tables, as one of the connections saw it last, and when that was.
+type Sizes = Mutex<Option<(Option<i64>, Instant)>>;
+
 impl Conn {
-    fn open(address: &Address) -> Result<Self, Error> {
+    fn open(address: &Address, sizes: &Arc<Sizes>) -> Result<Self, Error> {
         let link = Link::new(address, SESSION, Some(STATEMENT_LIMIT))?;
-        let mut connection =
-            Self { link, prepared: HashMap::new(), planned_for: None, looked_at: None, wrote: false };
+        let (prepared, sizes) = (HashMap::new(), Arc::clone(sizes));
+        let mut connection = Self { link, prepared, planned_for: None, sizes, wrote: false };
         connection.connected()?;
         Ok(connection)
     }
@@ -165,15 +169,20 @@ impl Conn {
 
     fn try_begin(&mut self, sql: &str) -> Result<(), Error> {
         self.connected()?;
-        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
-            return self.link.batch(sql);
-        }
-        // In the same round trip.
-        let size = self.link.last_number(&format!("{sql}; {}", dialect::POSTGRES_DOUBLINGS))?;
+        let known = self.sizes.lock().filter(|(_, at)| at.elapsed() < LOOK_EVERY);
+        let size = if let Some((size, _)) = known {
+            self.link.batch(sql)?;
+            size
+        } else {
+            // In the same round trip.
+            let size = self.link.last_number(&format!("{sql}; {}", dialect::POSTGRES_DOUBLINGS))?;
+            *self.sizes.lock() = Some((size, Instant::now()));
+            size
+        };
         if size != self.planned_for {
             self.link.batch("DISCARD PLANS")?;
+            self.planned_for = size;
         }
-        (self.planned_for, self.looked_at) = (size, Some(Instant::now()));
         Ok(())
     }
 

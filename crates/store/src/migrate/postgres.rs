@@ -18,6 +18,10 @@ use crate::error::Error;
 const STATISTICS: &str = include_str!("../../migrations/statistics.postgres.sql");
 const REPORTING: &str = include_str!("../../migrations/reporting.postgres.sql");
 
+/// What only nodes of the previous release need, which a new database never had. The next release drops it elsewhere too.
+const NOT_FOR_NEW: &str = "DROP TRIGGER account_changed ON account; DROP TRIGGER account_logged ON account; \
+     DROP TRIGGER account_deleted ON account";
+
 /// Migrations may take as long as they need. Fills find their rows by the index that they walk, whatever the
 /// statistics say. If the client vanishes, the server notices and gives the lock to the next one.
 pub const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_session_timeout = 0; \
@@ -124,7 +128,8 @@ impl Upgrade<'_, '_> {
     /// A new database gets everything in one transaction: nobody uses it yet.
     fn create(&mut self) -> Result<(), Error> {
         let migrations: Vec<String> = pending(0, &POSTGRES_WORDS)?.iter().map(Migration::whole).collect();
-        self.transact(&format!("{VERSION_TABLE}; {}; {STATISTICS}\n; {REPORTING}", migrations.join(";\n")))
+        let migrations = migrations.join(";\n");
+        self.transact(&format!("{VERSION_TABLE}; {migrations}; {NOT_FOR_NEW}; {STATISTICS}\n; {REPORTING}"))
     }
 
     fn upgrade(&mut self, found: i64) -> Result<(), Error> {
