@@ -42,6 +42,7 @@ PAGES = [
     ("redelivery-new", "/redeliveries/new", None),
     ("settings", "/settings", None),
     ("settings-deletion", "/settings/deletion", None),
+    ("settings-currencies", "/settings/currencies", None),
     ("settings-cadence", "/settings/cadence", None),
     ("settings-digest", "/settings/digest", None),
     ("settings-members", "/settings/members", None),
