@@ -483,7 +483,7 @@ fn changes_by_the_previous_release_are_followed_too() {
 
 /// No node of the previous release can know it, so nothing is done for one at each write.
 #[test]
-fn a_new_database_numbers_its_changes_without_triggers() {
+fn a_new_database_has_no_triggers_for_the_previous_release() {
     let database = Database::Postgres(fresh_postgres());
     let world = World { store: open(&patient(database.clone())), database };
     assert_eq!(world.number("SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal"), 0);
