@@ -116,6 +116,13 @@ impl Filter {
             || never(self.contacted, self.contacted_before, self.contacted_after)
     }
 
+    /// The stages whose accounts it matches, if that is all it asks for.
+    pub fn only_stages(&self) -> Option<Vec<Status>> {
+        let no_other = Self { statuses: self.statuses.clone(), ..Self::default() };
+        let stages = || if self.statuses.is_empty() { Status::ALL.to_vec() } else { self.statuses.clone() };
+        (*self == no_other).then(stages)
+    }
+
     /// This filter limited to these statuses and, if given, to this campaign hold; `None` if nothing can
     /// match.
     pub fn narrowed(&self, statuses: &[Status], campaign_hold: Option<bool>) -> Option<Self> {

@@ -96,6 +96,18 @@ fn stage(snapshot: &mut Snapshot, status: Status, kept: Option<&Kept>) -> Result
     Ok(Stage { status, accounts, values: Vec::new(), as_of: None })
 }
 
+/// How many accounts some stages have together, and when they were counted: more than `most`, by the last count.
+pub fn more_than(
+    snapshot: &mut Snapshot,
+    stages: &[Status],
+    most: i64,
+) -> Result<Option<(i64, Time)>, Error> {
+    let Some(kept) = kept(snapshot)? else { return Ok(None) };
+    let accounts =
+        kept.totals.iter().filter(|total| stages.contains(&total.status)).map(|total| total.accounts).sum();
+    Ok((accounts > most).then_some((accounts, kept.counted_at)))
+}
+
 impl Kept {
     fn of_stage(&self, status: Status) -> Vec<Total> {
         self.totals.iter().filter(|total| total.status == status).copied().collect()

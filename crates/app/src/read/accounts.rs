@@ -5,8 +5,9 @@ use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::saved_view::SavedView;
 use rapport_domain::search::query_words;
+use rapport_domain::time::Time;
 use rapport_store::account_list::{AccountFilter, count_capped};
-use rapport_store::{Error, Query as _, Snapshot, channel, saved_view};
+use rapport_store::{Error, Query as _, Snapshot, channel, saved_view, stage_totals};
 
 use crate::read::{CappedCount, Viewer};
 
@@ -29,6 +30,8 @@ pub fn list(snapshot: &mut Snapshot, question: &ListAccounts) -> Result<AccountP
 pub struct ListPage {
     pub page: AccountPage,
     pub count: CappedCount,
+    /// When they were counted, unless that was just now.
+    pub as_of: Option<Time>,
     /// By name.
     pub channels: Vec<Channel>,
     pub fields: Vec<String>,
@@ -39,9 +42,13 @@ pub struct ListPage {
 
 /// Without a question it lists nothing.
 pub fn list_page(snapshot: &mut Snapshot, question: Option<&ListAccounts>) -> Result<ListPage, Error> {
-    let (page, count) = match question {
-        Some(question) => list_and_count(snapshot, question)?,
-        None => (nothing(), CappedCount { count: 0, capped: false }),
+    let (page, count, as_of) = match question {
+        Some(question) => {
+            let page = list(snapshot, question)?;
+            let (count, as_of) = count(snapshot, question, &page)?;
+            (page, count, as_of)
+        }
+        None => (nothing(), CappedCount { count: 0, capped: false }, None),
     };
     let mut channels = channel::list(snapshot)?;
     channels.sort_by_key(|channel| channel.name.to_lowercase());
@@ -52,22 +59,26 @@ pub fn list_page(snapshot: &mut Snapshot, question: Option<&ListAccounts>) -> Re
         Some((code.code.as_str().to_owned(), channel.name.clone()))
     });
     let codes = codes.take(usize::try_from(SUGGESTED).unwrap_or(0)).collect();
-    Ok(ListPage { page, count, channels, fields, views: saved_view::list(snapshot)?, codes })
+    Ok(ListPage { page, count, as_of, channels, fields, views: saved_view::list(snapshot)?, codes })
 }
 
-fn list_and_count(
+fn count(
     snapshot: &mut Snapshot,
     question: &ListAccounts,
-) -> Result<(AccountPage, CappedCount), Error> {
-    let is_first = question.cursor.is_none();
-    let page = list(snapshot, question)?;
-    let count = if question.filter.q.is_some() && (!is_first || page.next.is_some()) {
+    page: &AccountPage,
+) -> Result<(CappedCount, Option<Time>), Error> {
+    let ListAccounts { filter, cursor, limit, now, .. } = question;
+    if filter.q.is_some() && (cursor.is_some() || page.next.is_some()) {
         // Counting the matches of a search would read every account that has one of the words.
-        CappedCount { count: question.limit, capped: true }
-    } else {
-        count_capped(snapshot, &question.filter, question.now, caps::IN_A_LIST)?
-    };
-    Ok((page, count))
+        return Ok((CappedCount { count: *limit, capped: true }, None));
+    }
+    // Large stages have the figures of the board.
+    if let Some(stages) = filter.only_stages()
+        && let Some((count, at)) = stage_totals::more_than(snapshot, &stages, caps::IN_A_LIST)?
+    {
+        return Ok((CappedCount { count, capped: false }, Some(at)));
+    }
+    Ok((count_capped(snapshot, filter, *now, caps::IN_A_LIST)?, None))
 }
 
 /// A page without accounts.

@@ -1,13 +1,15 @@
 //! What the named reads decide beyond a single query.
 
 use rapport_app::conversation::StartConversation;
-use rapport_app::read;
+use rapport_app::read::accounts::{ListAccounts, Sort};
+use rapport_app::read::{self, Viewer};
 use rapport_app::webhook::DisableWebhook;
 use rapport_domain::audience::Filter;
 use rapport_domain::conversation::Start;
 use rapport_domain::id::{AccountId, CampaignId};
+use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
-use rapport_testkit::{Engine, TestApp, TestClock};
+use rapport_testkit::{Engine, TestApp, TestClock, raw};
 use serde_json::{Value, json};
 
 use crate::webhooks::webhook;
@@ -81,6 +83,43 @@ fn a_typed_filter_means_the_companys_time_and_an_account_by_its_ids_or_name() {
     }
 }
 
+/// The board shows the same figure. Anything else that is asked for is counted.
+#[test]
+fn a_list_of_large_stages_has_the_last_count_of_them() {
+    TestApp::on_both(|app| {
+        app.upsert(json!({"imported_id": "crm-1"}));
+        raw::run(
+            app.database(),
+            "INSERT INTO stage_total (company, status, currency, accounts, amount, counted_at) \
+             SELECT id, 'prospect', '', 9999, 0, 7 FROM company UNION ALL \
+             SELECT id, 'prospect', 'EUR', 2, 0, 7 FROM company UNION ALL \
+             SELECT id, 'lost', '', 10000, 0, 7 FROM company",
+        );
+        let stages = |statuses: &[Status]| Filter { statuses: statuses.to_vec(), ..Filter::default() };
+        let counted = Some(Time::from_micros(7));
+        for (filter, expected) in [
+            (stages(&[Status::Prospect]), (10_001, counted)),
+            (stages(&[Status::Prospect, Status::Prospect, Status::Lost]), (20_001, counted)),
+            (stages(&[]), (20_001, counted)),
+            (stages(&[Status::Lost]), (0, None)),
+            (stages(&[Status::Customer]), (0, None)),
+            (Filter { seen: Some(false), ..stages(&[Status::Prospect]) }, (1, None)),
+            (Filter { q: Some("crm-1".to_owned()), ..stages(&[]) }, (1, None)),
+        ] {
+            let asked = filter.clone();
+            let found = app.view(move |snapshot, viewer| {
+                read::accounts::list_page(snapshot, Some(&question(asked, 2, viewer)))
+            });
+            assert_eq!((found.count.count, found.as_of), expected, "{filter:?}");
+            assert!(!found.count.capped, "{filter:?}");
+        }
+    });
+}
+
+fn question(filter: Filter, limit: i64, viewer: &Viewer) -> ListAccounts {
+    ListAccounts { filter, sort: Sort::default(), cursor: None, limit, now: viewer.now }
+}
+
 #[test]
 fn a_search_that_fills_its_page_is_not_counted() {
     TestApp::on_both(|app| {
@@ -93,14 +132,8 @@ fn a_search_that_fills_its_page_is_not_counted() {
         for (q, limit, expected) in table {
             let q = q.map(str::to_owned);
             let found = app.view(move |snapshot, viewer| {
-                let question = read::accounts::ListAccounts {
-                    filter: Filter { q, ..Filter::default() },
-                    sort: read::accounts::Sort::default(),
-                    cursor: None,
-                    limit,
-                    now: viewer.now,
-                };
-                read::accounts::list_page(snapshot, Some(&question))
+                let filter = Filter { q, ..Filter::default() };
+                read::accounts::list_page(snapshot, Some(&question(filter, limit, viewer)))
             });
             assert_eq!((found.count.count, found.count.capped), expected);
         }

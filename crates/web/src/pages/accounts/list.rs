@@ -8,6 +8,7 @@ use rapport_domain::account::Account;
 use rapport_domain::channel::Channel;
 use rapport_domain::pipeline::Status;
 use rapport_domain::saved_view::SavedView;
+use rapport_domain::time::Time;
 use serde_json::{Map, Value};
 
 use crate::pages::READ;
@@ -36,6 +37,7 @@ pub struct AccountsPage {
     rows: Vec<Row>,
     next: Option<String>,
     count: CappedCount,
+    as_of: Option<Time>,
     channels: Vec<Channel>,
     fields: Vec<String>,
     views: Vec<SavedView>,
@@ -90,7 +92,7 @@ impl Load<()> for AccountsPage {
             Ok((list_page(snapshot, question.as_ref().ok())?, question.err().unwrap_or_default()))
         });
         let Shown { frame, reply: (read, faults) } = found.await?;
-        let ListPage { page, count, channels, fields, views, codes } = read;
+        let ListPage { page, count, as_of, channels, fields, views, codes } = read;
         let columns = asked.columns();
         let shows_fields = columns.iter().any(|column| matches!(column, Column::Field(_)));
         let row = |account: Account| Row {
@@ -105,6 +107,7 @@ impl Load<()> for AccountsPage {
             sort: asked.sort(),
             columns,
             count,
+            as_of,
             channels,
             fields,
             views,
