@@ -231,7 +231,8 @@ impl Batch {
 
     fn write_activity(&self, tx: &mut Tx) -> Result<(), Error> {
         let zone = Settings::default().time_zone;
-        let facts = || self.accounts.iter().map(|account| (account.id, account.created_at));
+        let seen_at = |account: &Account| account.last_seen_at.unwrap_or(account.created_at);
+        let facts = || self.accounts.iter().map(|account| (account.id, seen_at(account)));
         let events = facts().map(|(account, at)| NewActivity {
             account,
             occurred_at: at,

@@ -143,8 +143,10 @@ struct Seen {
     p50: f64,
 }
 
-/// Every stage, some values, some clients overdue and some not.
+/// Every stage, some values, some clients overdue and some not, all of them seen within the last day.
 fn vary(number: usize, account: &mut Account, now: Time) {
+    let seconds = i64::try_from(number * 7_919 % 86_400).unwrap_or(0);
+    account.last_seen_at = Some(now.plus_seconds(-seconds));
     account.status = Status::ALL[number % Status::ALL.len()];
     if number.is_multiple_of(3) {
         let amount = i64::try_from(number % 5_000).unwrap_or(0);

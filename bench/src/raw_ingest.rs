@@ -37,6 +37,7 @@ static SEEN: InsertMany = InsertMany::new(
         ("first_seen_at", Type::Int),
         ("last_seen_at", Type::Int),
         ("last_seen_day", Type::Int),
+        ("last_seen_minute", Type::Int),
     ],
     "ON CONFLICT (company, account) DO UPDATE SET \
      last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
@@ -111,6 +112,7 @@ impl<'a> Events<'a> {
         let now = now();
         let day = Value::from(now.day_in(&Settings::default().time_zone));
         let at = Value::from(now);
+        let minute = Value::from(now.minute());
         raw.begin()?;
         if with_look_ups {
             let mut numbers: Vec<usize> = self.events.iter().map(|(number, ..)| *number).collect();
@@ -140,7 +142,7 @@ impl<'a> Events<'a> {
         self.events.sort_unstable_by_key(|(_, account, feature)| (**account, feature.unwrap_or("")));
         rows.clear();
         for same in self.events.chunk_by(|a, b| a.1 == b.1) {
-            rows.extend([Value::from(same[0].1), at, at, day]);
+            rows.extend([Value::from(same[0].1), at, at, day, minute]);
         }
         raw.insert(&SEEN, &rows)?;
         rows.clear();

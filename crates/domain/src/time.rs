@@ -73,6 +73,11 @@ impl Time {
         self.plus_seconds(days.saturating_mul(SECONDS_PER_DAY))
     }
 
+    /// The minute it is in, as a number. Sorted by their minutes and then themselves, times are sorted.
+    pub const fn minute(self) -> i64 {
+        self.0 / (60 * MICROS_PER_SECOND)
+    }
+
     /// Whole days of 24 hours from `earlier` to `self`.
     pub const fn whole_days_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0).div_euclid(SECONDS_PER_DAY * MICROS_PER_SECOND)

@@ -23,7 +23,7 @@ ALTER TABLE account ALTER COLUMN imported_id SET (n_distinct = -1), ALTER COLUMN
 ALTER TABLE account_word ALTER COLUMN word SET (n_distinct = -0.2), ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE account_field ALTER COLUMN field SET (n_distinct = 20), ALTER COLUMN value SET (n_distinct = -0.1),
     ALTER COLUMN account SET (n_distinct = -0.1);
-ALTER TABLE account_seen ALTER COLUMN last_seen_day SET (n_distinct = 1000);
+ALTER TABLE account_seen ALTER COLUMN last_seen_minute SET (n_distinct = 1000);
 ALTER TABLE account_address ALTER COLUMN account SET (n_distinct = -0.5);
 ALTER TABLE account_site ALTER COLUMN account SET (n_distinct = -0.5);
 ALTER TABLE activity ALTER COLUMN account SET (n_distinct = -0.01);

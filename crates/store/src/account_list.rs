@@ -106,7 +106,7 @@ fn read_place(sort: Sort, mut row: Row) -> Result<Place, Error> {
     let key = match sort.by {
         By::Created => Key::Id,
         By::Name => Key::Name(row.take()?),
-        By::LastSeen => Key::Seen { day: row.take()?, at: row.take()? },
+        By::LastSeen => Key::Seen { minute: row.take()?, at: row.take()? },
         By::PromoCode | By::Channel => row.take::<Option<String>>()?.map_or(Key::Missing, Key::Text),
         By::Value => match (row.take()?, row.take()?) {
             (Some(currency), Some(amount)) => Key::Value { currency, amount },

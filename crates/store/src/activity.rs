@@ -69,15 +69,16 @@ pub(crate) static SEE: InsertMany = InsertMany::new(
         ("first_seen_at", Type::Int),
         ("last_seen_at", Type::Int),
         ("last_seen_day", Type::Int),
+        ("last_seen_minute", Type::Int),
     ],
     "ON CONFLICT (company, account) DO UPDATE SET \
      last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
      THEN excluded.last_seen_at ELSE account_seen.last_seen_at END \
-     RETURNING account, last_seen_day, first_seen_at",
+     RETURNING account, last_seen_minute, first_seen_at",
 );
 
-pub(crate) static SEE_DAY: UpdateMany =
-    UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("last_seen_day", Type::Int)]);
+pub(crate) static SEE_MINUTE: UpdateMany =
+    UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("last_seen_minute", Type::Int)]);
 
 pub(crate) static SEE_FIRST: UpdateMany =
     UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("first_seen_at", Type::Int)]);
@@ -150,28 +151,29 @@ pub struct Seen {
     pub account: AccountId,
     pub first: Time,
     pub last: Time,
-    /// The day of `last` in the company's zone.
+    /// The day of `last` in the company's zone, for nodes of the previous release.
     pub day: Day,
 }
 
 pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(seen.len() * SEE.width());
     for seen in seen {
-        rows.extend::<[Value; 4]>([
+        rows.extend::<[Value; 5]>([
             (&seen.account).into(),
             seen.first.into(),
             seen.last.into(),
             seen.day.into(),
+            seen.last.minute().into(),
         ]);
     }
-    // The indexed day and first time are left out of the upsert and moved only when necessary, so that an index entry
-    // is rewritten once a day rather than once per event.
+    // The indexed minute and first time are left out of the upsert and moved only when necessary, so that an index entry
+    // is rewritten at most once a minute rather than once per event.
     let (mut later, mut earlier) = (Vec::new(), Vec::new());
     for mut row in tx.insert(&SEE, &rows)? {
-        let (account, day, first): (AccountId, Day, Time) = (row.take()?, row.take()?, row.take()?);
+        let (account, minute, first): (AccountId, i64, Time) = (row.take()?, row.take()?, row.take()?);
         let Ok(place) = seen.binary_search_by_key(&account, |seen| seen.account) else { continue };
-        if seen[place].day > day {
-            later.push((account, seen[place].day));
+        if seen[place].last.minute() > minute {
+            later.push((account, seen[place].last.minute()));
         }
         if seen[place].first < first {
             earlier.push((account, seen[place].first));
@@ -181,8 +183,8 @@ pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
         earlier.iter().flat_map(|(account, first)| [Value::from(account), Value::from(*first)]).collect();
     tx.update(&SEE_FIRST, &rows)?;
     let rows: Vec<Value> =
-        later.iter().flat_map(|(account, day)| [Value::from(account), Value::from(*day)]).collect();
-    tx.update(&SEE_DAY, &rows)
+        later.iter().flat_map(|(account, minute)| [Value::from(account), Value::from(*minute)]).collect();
+    tx.update(&SEE_MINUTE, &rows)
 }
 
 /// Remembers event ids; returns those that weren't in use.

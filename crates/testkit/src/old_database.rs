@@ -68,7 +68,7 @@ const ROWS_PER_ACCOUNT: [&str; 8] = [
     "account (company, id, imported_id, name, name_folded, status, custom_fields, campaign_hold, created_at, updated_at)
      SELECT 1, {id}, 'crm-' || n, 'account ' || n, 'account ' || n, {stage}, '{\"n\":' || n || '}', 0, 1, 1",
     "account_word (company, word, account) SELECT 1, 'account', {id}",
-    "account_seen (company, account, first_seen_at, last_seen_at, last_seen_day) SELECT 1, {id}, 3, 5, 2",
+    "account_seen (company, account, first_seen_at, last_seen_at, last_seen_day) SELECT 1, {id}, 3, 120000005, 2",
     "activity (company, account, occurred_at, received_at, kind, feature)
      SELECT 1, {id}, 5, 5, 'feature_used', 'f'",
     "event_mark (company, mark, at) SELECT 1, {id}, 5",

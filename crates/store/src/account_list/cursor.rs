@@ -38,7 +38,8 @@ pub(super) enum Key {
     Name(String),
     /// Both are `Order::never` for an account that was never seen.
     Seen {
-        day: i64,
+        /// The minute that `at` is in.
+        minute: i64,
         at: i64,
     },
     /// A time, the number of a change, or of a stage.
@@ -108,8 +109,8 @@ impl fmt::Display for Cursor {
         match &self.place.key {
             Key::Id => {}
             Key::Name(name) => bytes.extend_from_slice(name.as_bytes()),
-            Key::Seen { day, at } => {
-                bytes.extend_from_slice(&day.to_be_bytes());
+            Key::Seen { minute, at } => {
+                bytes.extend_from_slice(&minute.to_be_bytes());
                 bytes.extend_from_slice(&at.to_be_bytes());
             }
             Key::Number(number) => {
@@ -131,15 +132,15 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// These never change: cursors outlive the process that issued them.
+/// These never change: cursors outlive the process that issued them. Those with 5 and 6 were of days.
 const fn tag_of(sort: Sort) -> u8 {
     match (sort.by, sort.descending) {
         (By::Created, true) => 1,
         (By::Created, false) => 2,
         (By::Name, false) => 3,
         (By::Name, true) => 4,
-        (By::LastSeen, true) => 5,
-        (By::LastSeen, false) => 6,
+        (By::LastSeen, true) => 23,
+        (By::LastSeen, false) => 24,
         (By::Status, false) => 7,
         (By::Status, true) => 8,
         (By::Value, false) => 9,
@@ -185,9 +186,9 @@ fn text(bytes: &[u8]) -> Option<String> {
 }
 
 fn seen(bytes: &[u8]) -> Option<Key> {
-    let (day, at) = bytes.split_first_chunk::<8>()?;
+    let (minute, at) = bytes.split_first_chunk::<8>()?;
     let at = at.try_into().ok()?;
-    Some(Key::Seen { day: i64::from_be_bytes(*day), at: i64::from_be_bytes(at) })
+    Some(Key::Seen { minute: i64::from_be_bytes(*minute), at: i64::from_be_bytes(at) })
 }
 
 #[cfg(test)]
@@ -199,7 +200,7 @@ mod tests {
         let key = match sort.by {
             By::Created => Key::Id,
             By::Name => Key::Name("łódź & söhne".to_owned()),
-            By::LastSeen => Key::Seen { day: 20_000, at: -5 },
+            By::LastSeen => Key::Seen { minute: 20_000, at: -5 },
             By::Channel | By::PromoCode => Key::Text("messe köln".to_owned()),
             By::Value => Key::Value { currency: "EUR".to_owned(), amount: -12 },
             By::Acquired if sort.descending => Key::Missing,

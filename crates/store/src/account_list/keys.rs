@@ -78,7 +78,7 @@ impl Terms {
             ..
         } = filter;
         let seen = seen_before.is_some() || seen_after.is_some() || filter.seen == Some(true);
-        let settings = if tracked.is_some() || overdue.is_some() || seen {
+        let settings = if tracked.is_some() || overdue.is_some() {
             let company = company::get(snapshot)?
                 .ok_or_else(|| Error::fault("the company of the list does not exist"))?;
             company.settings
@@ -102,7 +102,7 @@ impl Terms {
             statuses,
             channels: channels.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
             imported_id: imported_id.clone(),
-            seen: seen.then(|| SeenTerms::of(*seen_after, *seen_before, &settings)),
+            seen: seen.then(|| SeenTerms::of(*seen_after, *seen_before)),
             never_seen: filter.seen == Some(false),
             contact: ContactTerms::of(filter),
             created: CreatedTerms::of(filter),
@@ -223,7 +223,7 @@ impl Terms {
                 sql.push(" AS name_folded");
             }
             By::LastSeen => {
-                for column in ["last_seen_day", "last_seen_at"] {
+                for column in ["last_seen_minute", "last_seen_at"] {
                     sql.push(", coalesce((SELECT s.").push(column).push(" FROM account_seen s");
                     sql.push(" WHERE s.company = $1 AND s.account = f.id), CAST(").bind(order.never());
                     sql.push(" AS BIGINT)) AS ").push(column);
@@ -363,23 +363,23 @@ impl Terms {
         sql
     }
 
-    /// First the accounts that were seen, day by day, then those never seen.
+    /// First the accounts that were seen, minute by minute, then those never seen.
     fn walk_by_last_seen<'a>(&'a self, order: Order<'a>) -> Vec<Sql<'a>> {
         let never = order.never();
         let past_seen =
-            matches!(order.after, Some(Place { key: Key::Seen { day, .. }, .. }) if *day == never);
+            matches!(order.after, Some(Place { key: Key::Seen { minute, .. }, .. }) if *minute == never);
         let mut queries = Vec::new();
         if !past_seen && !self.never_seen {
             let mut sql = Sql::default();
             sql.push(
-                "SELECT s.account, s.last_seen_day, s.last_seen_at FROM account_seen s WHERE s.company = $1",
+                "SELECT s.account, s.last_seen_minute, s.last_seen_at FROM account_seen s WHERE s.company = $1",
             );
             if let Some(seen) = &self.seen {
-                seen.in_days(&mut sql);
+                seen.in_minutes(&mut sql);
                 seen.exactly(&mut sql);
             } else {
-                // Always true; it makes SQLite use the index of days.
-                sql.push(concat!(" AND s.last_seen_day >= ", never!()));
+                // Always true; it makes SQLite use the index of minutes.
+                sql.push(concat!(" AND s.last_seen_minute >= ", never!()));
             }
             self.check_seen(&mut sql);
             order.write(&mut sql, "s.account");

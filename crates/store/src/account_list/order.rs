@@ -34,10 +34,10 @@ impl<'a> Order<'a> {
                     sql.push(" AND (name_folded, ").push(id).push(beyond).bind(name);
                     sql.push(", ").bind(last).push(")");
                 }
-                (By::LastSeen, Key::Seen { day, at }) => {
+                (By::LastSeen, Key::Seen { minute, at }) => {
                     let bound = if self.sort.descending { " <= " } else { " >= " };
-                    sql.push(" AND last_seen_day").push(bound).bind(*day);
-                    sql.push(" AND (last_seen_day, last_seen_at, ").push(id).push(beyond).bind(*day);
+                    sql.push(" AND last_seen_minute").push(bound).bind(*minute);
+                    sql.push(" AND (last_seen_minute, last_seen_at, ").push(id).push(beyond).bind(*minute);
                     sql.push(", ").bind(*at).push(", ").bind(last).push(")");
                 }
                 _ => {
@@ -48,7 +48,7 @@ impl<'a> Order<'a> {
         sql.push(" ORDER BY ");
         match self.sort.by {
             By::Name => self.direct(sql, &["name_folded", id]),
-            By::LastSeen => self.direct(sql, &["last_seen_day", "last_seen_at", id]),
+            By::LastSeen => self.direct(sql, &["last_seen_minute", "last_seen_at", id]),
             _ => self.direct(sql, &[id]),
         }
         sql.limit(self.limit);

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use rapport_domain::audience::{FieldFilter, FieldTest, ImportEffect, ImportFilter};
 use rapport_domain::id::{ChannelId, CompanyId, ImportId};
 use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
 use rapport_testkit::PostgresServer;
 
 use super::ranges::Source;
@@ -59,8 +60,8 @@ fn cases() -> Vec<Case> {
     let case = |what, filter, sort, sqlite, postgres| Case { what, filter, sort, sqlite, postgres };
     let (by_id, by_status, by_channel) =
         ("sqlite_autoindex_account_1", "account_by_status", "account_by_channel");
-    let (by_name, by_imported_id, by_day) =
-        ("account_by_name", "account_by_imported_id", "account_seen_by_day");
+    let (by_name, by_imported_id, by_minute) =
+        ("account_by_name", "account_by_imported_id", "account_seen_by_minute");
     let by_time = "cadence_by_time";
     let words = "PRIMARY KEY (company=? AND word>? AND word<?)";
     let word = "PRIMARY KEY (company=? AND word=?";
@@ -102,8 +103,8 @@ fn cases() -> Vec<Case> {
         case("frequent word, of a status", prospects(q("freq")), Sort::OLDEST, word, "account_word_pkey"),
         case("beginning of many words", q("crm-"), Sort::NEWEST, by_id, "account_word_by_account"),
         case("frequent word by name", q("freq"), By::Name.ascending(), by_name, "account_word_by_account"),
-        case("last seen", any(), By::LastSeen.descending(), by_day, by_day),
-        case("seen lately", seen_after(995), Sort::NEWEST, by_day, by_day),
+        case("last seen", any(), By::LastSeen.descending(), by_minute, by_minute),
+        case("seen lately", seen_after(995), Sort::NEWEST, by_minute, by_minute),
         case("seen some time", seen_after(5), Sort::NEWEST, by_id, "account_pkey"),
         case("rare status by name", statuses(&[Status::Lost]), By::Name.ascending(), by_status, by_status),
         case(
@@ -122,8 +123,8 @@ fn cases() -> Vec<Case> {
             "frequent status by last seen",
             statuses(&[Status::Prospect]),
             By::LastSeen.descending(),
-            by_day,
-            by_day,
+            by_minute,
+            by_minute,
         ),
         case("several channels", channels(), Sort::NEWEST, by_channel, by_channel),
         case("several channels by name", channels(), By::Name.ascending(), by_channel, by_channel),
@@ -150,8 +151,8 @@ fn cases() -> Vec<Case> {
             "frequent field value by last seen",
             is("plan", "pro"),
             By::LastSeen.descending(),
-            by_day,
-            by_day,
+            by_minute,
+            by_minute,
         ),
         case("frequent number", is("seats", "1"), Sort::NEWEST, field_value, by_field),
         case(
@@ -202,7 +203,7 @@ fn cases() -> Vec<Case> {
         case("by channel descending", any(), By::Channel.descending(), by_channel, by_channel),
         case("by promo code", any(), By::PromoCode.ascending(), by_code, by_code),
         case("by promo code descending", any(), By::PromoCode.descending(), by_code, by_code),
-        case("least recently seen", any(), By::LastSeen.ascending(), by_day, by_day),
+        case("least recently seen", any(), By::LastSeen.ascending(), by_minute, by_minute),
         case("first seen", any(), By::FirstSeen.descending(), by_first, by_first),
         case("first seen ascending", any(), By::FirstSeen.ascending(), by_first, by_first),
         case("last contact", any(), By::LastContact.descending(), by_contact, by_contact),
@@ -294,7 +295,8 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
             if n % 500 == 499 {
                 continue;
             }
-            let _ = write!(seen, ",(1, {id}, 0, {}, {day})", i64::from(day) * DAY);
+            let at = i64::from(day) * DAY;
+            let _ = write!(seen, ",(1, {id}, 0, {at}, {day}, {})", Time::from_micros(at).minute());
         }
         run(&format!(
             "INSERT INTO account (company, id, imported_id, name, name_folded, status, custom_fields, channel, \
@@ -306,7 +308,7 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
         run(&format!("INSERT INTO account_field (company, field, value, account) VALUES {}", &fields[1..]));
         let columns = "company, import, created, account";
         run(&format!("INSERT INTO import_account ({columns}) VALUES {}", &imported[1..]));
-        let columns = "company, account, first_seen_at, last_seen_at, last_seen_day";
+        let columns = "company, account, first_seen_at, last_seen_at, last_seen_day, last_seen_minute";
         run(&format!("INSERT INTO account_seen ({columns}) VALUES {}", &seen[1..]));
     }
     fill_cadence(run);

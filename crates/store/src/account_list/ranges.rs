@@ -50,7 +50,7 @@ impl<'a> Range<'a> {
             }
             Self::Seen(seen) => {
                 sql.push("SELECT s.account AS id FROM account_seen s WHERE s.company = $1");
-                seen.in_days(sql);
+                seen.in_minutes(sql);
             }
             Self::FieldValue(key, text) => {
                 fields_of(sql, key).push(" AND e.value = ").bind(text);

@@ -3,7 +3,7 @@
 use rapport_domain::company::Settings;
 use rapport_domain::pipeline::Status;
 use rapport_domain::search;
-use rapport_domain::time::{Day, Time};
+use rapport_domain::time::Time;
 
 use super::ranges::{Range, Source};
 use super::sql::{NEVER, Sql};
@@ -27,9 +27,6 @@ statements! {
                               SELECT word FROM few WHERE word IS NOT NULL";
 }
 
-/// A day that was stored while the company had another time zone may be off by this much.
-const ZONE_DAYS: i64 = 2;
-
 /// Words that must each be a prefix of a word of the account, longest first, or the whole query as one
 /// prefix.
 pub(super) struct TextTerms {
@@ -46,8 +43,8 @@ pub(super) struct Prefix {
 pub(super) struct SeenTerms {
     after: Option<Time>,
     before: Option<Time>,
-    first_day: Day,
-    last_day: Day,
+    first_minute: i64,
+    last_minute: i64,
 }
 
 pub(super) struct OverdueTerms {
@@ -130,17 +127,16 @@ impl Prefix {
 }
 
 impl SeenTerms {
-    pub fn of(after: Option<Time>, before: Option<Time>, settings: &Settings) -> Self {
-        let day = |time: Time| time.day_in(&settings.time_zone);
-        let first_day = after.map_or(Day::from_number(NEVER), |after| day(after).minus_days(ZONE_DAYS));
-        let last_day = before.map_or(Day::from_number(-NEVER), |before| day(before).minus_days(-ZONE_DAYS));
-        Self { after, before, first_day, last_day }
+    pub fn of(after: Option<Time>, before: Option<Time>) -> Self {
+        let (first_minute, last_minute) =
+            (after.map_or(NEVER, Time::minute), before.map_or(-NEVER, Time::minute));
+        Self { after, before, first_minute, last_minute }
     }
 
-    /// Limits the days, which are in the index.
-    pub fn in_days(&self, sql: &mut Sql<'_>) {
-        sql.push(" AND s.last_seen_day >= ").bind(self.first_day);
-        sql.push(" AND s.last_seen_day <= ").bind(self.last_day);
+    /// Limits the minutes, which are in the index.
+    pub fn in_minutes(&self, sql: &mut Sql<'_>) {
+        sql.push(" AND s.last_seen_minute >= ").bind(self.first_minute);
+        sql.push(" AND s.last_seen_minute <= ").bind(self.last_minute);
     }
 
     pub fn exactly(&self, sql: &mut Sql<'_>) {

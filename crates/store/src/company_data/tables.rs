@@ -251,7 +251,7 @@ pub static TABLES: [Table; 58] = [
         "account_seen",
         ACCOUNT,
         &[("account", Id("acc_")), ("first_seen_at", Time), ("last_seen_at", Time)],
-        &["last_seen_day"],
+        &["last_seen_day", "last_seen_minute"],
     )
     .of_account(Way::column("", BY_ACCOUNT)),
     Table::exported(

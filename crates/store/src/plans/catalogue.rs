@@ -55,7 +55,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         activity::INSERT,
         activity::COUNT,
         activity::SEE,
-        activity::SEE_DAY,
+        activity::SEE_MINUTE,
         activity::SEE_FIRST,
         activity::TAKE_MARK,
         activity_day::ADD,

@@ -3,9 +3,11 @@
 use rapport_domain::activity::EventMark;
 use rapport_domain::id::CompanyId;
 use rapport_domain::time::{Day, Time};
+use rapport_store::Database;
 use rapport_store::activity::{self, Count, FeatureUse, NewActivity, Seen};
+use rapport_testkit::{old_database, open};
 
-use crate::support::{World, account_id, new_account, on_both_engines, time};
+use crate::support::{World, account_id, fresh_postgres, new_account, on_both_engines, patient, time};
 
 const TODAY: Day = Day::from_number(20_000);
 
@@ -71,27 +73,46 @@ fn twenty_features_are_shown() {
     });
 }
 
+/// A node of the previous release writes only the day.
+#[test]
+fn sightings_by_the_previous_release_have_their_minute() {
+    let database = Database::Postgres(fresh_postgres());
+    old_database::create(&database, 1);
+    let world = World { store: open(&patient(database.clone())), database };
+    let minute = || world.number("SELECT last_seen_minute FROM account_seen");
+    world.change("UPDATE account_seen SET last_seen_at = 180000000");
+    assert_eq!(minute(), 3);
+    world.change("DELETE FROM account_seen");
+    world.change(
+        "INSERT INTO account_seen (company, account, first_seen_at, last_seen_at, last_seen_day) \
+         SELECT company, id, 1, 240000000, 0 FROM account",
+    );
+    assert_eq!(minute(), 4);
+}
+
 #[test]
 fn sightings_only_widen() {
     on_both_engines(|world| {
         let company = world.company("acme");
         world.insert(company, vec![new_account(1, "Nordlys"), new_account(2, "Other")]);
-        let see = |first, last, day| {
+        let see = |first, last| {
+            let day = Day::from_number(100);
             let seen = move |n| Seen { account: account_id(n), first: time(first), last: time(last), day };
             world.write(company, move |tx| activity::see(tx, &[seen(1), seen(2)])).expect("seen");
             let times = world.read(company, |snapshot| activity::seen(snapshot, account_id(1)));
-            let day = world.number("SELECT max(last_seen_day) FROM account_seen");
+            let minute = world.number("SELECT max(last_seen_minute) FROM account_seen") - time(0).minute();
             let (first, last) = times.expect("a seen account");
-            (first.micros_since(time(0)) / 1_000_000, last.micros_since(time(0)) / 1_000_000, day)
+            (first.micros_since(time(0)) / 1_000_000, last.micros_since(time(0)) / 1_000_000, minute)
         };
         let unseen = world.read(company, |snapshot| activity::seen(snapshot, account_id(1)));
         assert_eq!(unseen, None);
-        assert_eq!(see(10, 20, Day::from_number(100)), (10, 20, 100));
-        assert_eq!(see(12, 15, Day::from_number(99)), (10, 20, 100), "within the known range");
-        assert_eq!(see(5, 5, Day::from_number(98)), (5, 20, 100), "earlier");
-        assert_eq!(see(30, 40, Day::from_number(101)), (5, 40, 101), "later, on a later day");
+        assert_eq!(see(70, 80), (70, 80, 1));
+        assert_eq!(see(72, 75), (70, 80, 1), "within the known range");
+        assert_eq!(see(5, 5), (5, 80, 1), "earlier");
+        assert_eq!(see(90, 100), (5, 100, 1), "later, in the same minute");
+        assert_eq!(see(180, 190), (5, 190, 3), "later, in another one");
         let account = world.account(company, account_id(1)).expect("there");
-        assert_eq!((account.first_seen_at, account.last_seen_at), (Some(time(5)), Some(time(40))));
+        assert_eq!((account.first_seen_at, account.last_seen_at), (Some(time(5)), Some(time(190))));
     });
 }
 

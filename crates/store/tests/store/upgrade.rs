@@ -69,6 +69,7 @@ fn a_filled_database_of_the_first_schema_becomes_the_newest() {
             ("count(*) FROM field_fill", "1".to_owned()),
             // They are the oldest changes, in the order of their ids.
             ("count(*) FROM account WHERE change = 0", rows.to_string()),
+            ("count(*) FROM account_seen WHERE last_seen_minute = 2", rows.to_string()),
             // Members neither export nor delete until the company grants it.
             ("count(*) FROM company WHERE export_role = 'admin' AND delete_role = 'admin'", "1".to_owned()),
         ] {
