@@ -20,7 +20,8 @@ const REPORTING: &str = include_str!("../../migrations/reporting.postgres.sql");
 
 /// What only nodes of the previous release need, which a new database never had. The next release drops it elsewhere too.
 const NOT_FOR_NEW: &str = "DROP TRIGGER account_changed ON account; DROP TRIGGER account_logged ON account; \
-     DROP TRIGGER account_deleted ON account; DROP TRIGGER account_seen_minute ON account_seen";
+     DROP TRIGGER account_deleted ON account; DROP TRIGGER account_seen_minute ON account_seen; \
+     DROP INDEX account_seen_by_day";
 
 /// Migrations may take as long as they need. Fills find their rows by the index that they walk, whatever the
 /// statistics say. If the client vanishes, the server notices and gives the lock to the next one.
