@@ -104,11 +104,9 @@ pub(crate) static UPDATE: UpdateMany = UpdateMany::logged("account", &[("id", Ty
 pub(crate) static SET_IMPORTED_CONTACT: UpdateMany =
     UpdateMany::new("account", &[("id", Type::Bytes)], &[("imported_contact_at", Type::Int)]);
 
-pub(crate) static INSERT_WORDS: InsertMany = InsertMany::new(
-    "account_word",
-    &[("word", Type::Text), ("account", Type::Bytes)],
-    "ON CONFLICT (company, word, account) DO NOTHING",
-);
+/// Of accounts that have none.
+pub(crate) static INSERT_WORDS: InsertMany =
+    InsertMany::new("account_word", &[("word", Type::Text), ("account", Type::Bytes)], "");
 
 /// A change of an account, to be written back.
 #[derive(Debug, Clone, Copy)]
