@@ -37,6 +37,8 @@ pub trait Command: Send + Sync + Sized + 'static {
     const TOGETHER: usize = 1;
     /// How many such batches of one company may run at once.
     const AT_ONCE: usize = usize::MAX;
+    /// From how much weight another batch begins while one runs: smaller ones wait a moment for more.
+    const WORTHWHILE: usize = 0;
 
     /// Its cost against the queue's limit.
     fn weight(&self) -> usize {
@@ -267,6 +269,10 @@ impl<C: Command> Job for CommandJob<C> {
 
     fn at_once(&self) -> usize {
         C::AT_ONCE
+    }
+
+    fn worthwhile(&self) -> usize {
+        C::WORTHWHILE
     }
 
     fn weight(&self) -> usize {

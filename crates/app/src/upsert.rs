@@ -42,6 +42,7 @@ impl Command for Upsert {
     const NEEDS: Needs = Needs::Right(Right::Work);
     const TOGETHER: usize = 64;
     const AT_ONCE: usize = 2;
+    const WORTHWHILE: usize = 16;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Upserted, Error> {
         let mut answers = Self::run_many(&[(self, cx)], tx)?;

@@ -13,6 +13,8 @@ use crate::tx::Tx;
 
 const MAX_JOBS: usize = 1024;
 const MAX_WEIGHT: usize = 32 * 1024;
+/// How long jobs wait for others before they run as a small group beside another one.
+const PATIENCE: Duration = Duration::from_millis(2);
 
 /// The priority of work, and whether it may be rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,12 @@ pub trait Job: Send {
         usize::MAX
     }
 
+    /// The weight from which a group is worth a transaction of its own while another of its family and company runs.
+    /// With less, jobs wait for others, or until that group is finished, but only for a moment.
+    fn worthwhile(&self) -> usize {
+        0
+    }
+
     /// Its cost against the queue's bound, in rows or kibibytes.
     fn weight(&self) -> usize {
         1
@@ -90,6 +98,10 @@ struct State {
     interactive_weight: usize,
     /// Groups that writers have taken but not finished yet.
     under_way: HashMap<(CompanyId, TypeId), usize>,
+    /// When the jobs that wait for others go without them.
+    go_at: Option<Instant>,
+    /// Whether a writer sleeps no longer than until then.
+    watched: bool,
     closed: bool,
 }
 
@@ -135,8 +147,11 @@ impl Queue {
                 state.interactive.push_back(waiting);
             }
         }
+        let wakes = !state.watched || state.next(state.lane(lane), Instant::now()).is_ok();
         drop(state);
-        self.wake.notify_one();
+        if wakes {
+            self.wake.notify_one();
+        }
         Ok(())
     }
 
@@ -173,7 +188,14 @@ impl Queue {
             let expired = state.expire(self.max_wait);
             let group = state.take_group(limits);
             if expired.is_empty() && group.is_empty() {
-                self.wake.wait(&mut state);
+                match state.go_at.take() {
+                    Some(until) => {
+                        state.watched = true;
+                        self.wake.wait_until(&mut state, until);
+                        state.watched = false;
+                    }
+                    None => self.wake.wait(&mut state),
+                }
                 continue;
             }
             let more = !state.is_empty();
@@ -270,18 +292,63 @@ impl State {
         group
     }
 
-    /// The first job that doesn't have to wait for another group, and those that may run together with it.
+    fn lane(&self, lane: Lane) -> &VecDeque<Waiting> {
+        match lane {
+            Lane::Outcome => &self.outcome,
+            Lane::Interactive => &self.interactive,
+            Lane::Background => &self.background,
+        }
+    }
+
+    fn lane_mut(&mut self, lane: Lane) -> &mut VecDeque<Waiting> {
+        match lane {
+            Lane::Outcome => &mut self.outcome,
+            Lane::Interactive => &mut self.interactive,
+            Lane::Background => &mut self.background,
+        }
+    }
+
+    /// Where the first job is that may go now, or else when the first of those goes that wait for others.
+    fn next(&self, lane: &VecDeque<Waiting>, now: Instant) -> Result<usize, Option<Instant>> {
+        let mut go_at: Option<Instant> = None;
+        // The first job of a family decides for all of it.
+        let mut held: Vec<(CompanyId, TypeId)> = Vec::new();
+        for (at, Waiting { job, since, .. }) in lane.iter().enumerate() {
+            let Some(family) = job.family() else { return Ok(at) };
+            let key = (job.company(), family);
+            if held.contains(&key) {
+                continue;
+            }
+            let Some(taken) = self.under_way.get(&key) else { return Ok(at) };
+            if *taken < job.at_once() {
+                let ready = *since + PATIENCE;
+                if weighs(lane, at, key, job.worthwhile()) || ready <= now {
+                    return Ok(at);
+                }
+                go_at = Some(go_at.map_or(ready, |earliest| earliest.min(ready)));
+            }
+            held.push(key);
+        }
+        Err(go_at)
+    }
+
+    /// The first job that doesn't have to wait, and those that may run together with it.
     fn take_family(&mut self, limits: Group) -> Vec<Waiting> {
-        let under_way = &self.under_way;
-        let may_go = |waiting: &Waiting| {
-            let job = &waiting.job;
-            let taken = job.family().and_then(|family| under_way.get(&(job.company(), family)));
-            taken.is_none_or(|taken| *taken < job.at_once())
-        };
-        let mut lanes = [&mut self.outcome, &mut self.interactive, &mut self.background].into_iter();
-        let first = lanes.find_map(|lane| lane.iter().position(may_go).map(|at| (lane, at)));
-        let Some((lane, mut at)) = first else { return Vec::new() };
-        let interactive = lanes.len() == 1;
+        let mut found = None;
+        let now = Instant::now();
+        self.go_at = None;
+        for kind in [Lane::Outcome, Lane::Interactive, Lane::Background] {
+            match self.next(self.lane(kind), now) {
+                Ok(at) => {
+                    found = Some((kind, at));
+                    break;
+                }
+                Err(go_at) => self.go_at = [self.go_at, go_at].into_iter().flatten().min(),
+            }
+        }
+        let Some((kind, mut at)) = found else { return Vec::new() };
+        let interactive = kind == Lane::Interactive;
+        let lane = self.lane_mut(kind);
         let Some(first) = lane.remove(at) else { return Vec::new() };
         let mut weight = first.job.weight();
         let (company, family) = (first.job.company(), first.job.family());
@@ -305,6 +372,17 @@ impl State {
         }
         group
     }
+}
+
+/// Whether the jobs of a family, the first of which is at this place, weigh so much together.
+fn weighs(lane: &VecDeque<Waiting>, at: usize, key: (CompanyId, TypeId), enough: usize) -> bool {
+    let mut weight = 0;
+    let jobs = lane.iter().skip(at).map(|waiting| &waiting.job);
+    enough == 0
+        || jobs.filter(|job| job.family() == Some(key.1) && job.company() == key.0).any(|job| {
+            weight += job.weight();
+            weight >= enough
+        })
 }
 
 /// A read for a reader thread.
@@ -379,7 +457,8 @@ mod tests {
 
     const LIMITS: Group = Group { max_jobs: 2, max_weight: 100, one_family: true };
 
-    struct Step(i64, TypeId);
+    /// Of this company and family. So many may run at once, and so many are worthwhile beside another one.
+    struct Step(i64, TypeId, usize, usize);
 
     impl Job for Step {
         fn company(&self) -> CompanyId {
@@ -395,7 +474,11 @@ mod tests {
         }
 
         fn at_once(&self) -> usize {
-            1
+            self.2
+        }
+
+        fn worthwhile(&self) -> usize {
+            self.3
         }
 
         fn run(&mut self, _: &mut [Box<dyn Job>], _: &mut Tx) -> Result<Verdict, Error> {
@@ -420,7 +503,7 @@ mod tests {
             (Lane::Outcome, 2, one),
             (Lane::Interactive, 1, other),
         ] {
-            assert!(queue.push(lane, Box::new(Step(company, family))).is_ok());
+            assert!(queue.push(lane, Box::new(Step(company, family, 1, 0))).is_ok());
         }
         let take = || {
             let group = queue.take(LIMITS).unwrap();
@@ -431,5 +514,33 @@ mod tests {
         assert_eq!(take(), (1, Some(other), 1), "nor does another family's");
         queue.finished((CompanyId(1), Some(one)));
         assert_eq!(take(), (1, Some(one), 1));
+    }
+    #[test]
+    fn a_small_group_waits_for_more_while_another_of_its_family_runs() {
+        let queue = Queue::new(Duration::from_secs(1));
+        let family = TypeId::of::<u8>();
+        let push = |company| {
+            assert!(queue.push(Lane::Interactive, Box::new(Step(company, family, 2, 2))).is_ok());
+        };
+        let take = || queue.take(LIMITS).unwrap().len();
+        let next = |waited: Duration| {
+            let state = queue.state.lock();
+            let since = state.interactive[0].since;
+            state.next(&state.interactive, since + waited).map_err(|go_at| go_at.map(|at| at - since))
+        };
+        push(1);
+        assert_eq!(take(), 1, "nothing else runs");
+        push(1);
+        assert_eq!(next(Duration::ZERO), Err(Some(PATIENCE)), "too little");
+        assert_eq!(next(PATIENCE), Ok(0), "for long enough");
+        assert_eq!(take(), 1, "when it has waited");
+        push(1);
+        assert_eq!(next(PATIENCE), Err(None), "no more may run at once");
+        queue.finished((CompanyId(1), Some(family)));
+        push(2);
+        assert_eq!(next(Duration::ZERO), Ok(1), "another company's does not wait");
+        push(1);
+        assert_eq!(next(Duration::ZERO), Ok(0), "they are enough together");
+        assert_eq!(take(), 2);
     }
 }
