@@ -515,6 +515,7 @@ mod tests {
         queue.finished((CompanyId(1), Some(one)));
         assert_eq!(take(), (1, Some(one), 1));
     }
+
     #[test]
     fn a_small_group_waits_for_more_while_another_of_its_family_runs() {
         let queue = Queue::new(Duration::from_secs(1));
