@@ -167,10 +167,12 @@ impl Shared {
         (self.commits.fetch_add(1, Ordering::SeqCst) + 1).is_multiple_of(every_nth)
     }
 
+    /// Counts before it cuts: who notices the cut finds it counted.
     fn cut(&self, connection: &Connection) {
-        if connection.close() {
+        if !connection.closed.swap(true, Ordering::SeqCst) {
             self.cuts.fetch_add(1, Ordering::SeqCst);
         }
+        connection.close();
     }
 
     fn forget(&self, connection: &Arc<Connection>) {
@@ -191,13 +193,11 @@ struct Connection {
 }
 
 impl Connection {
-    /// Returns true the first time.
-    fn close(&self) -> bool {
-        let first = !self.closed.swap(true, Ordering::SeqCst);
+    fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         for stream in std::iter::once(&self.client).chain(&self.server) {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        first
     }
 }
 
