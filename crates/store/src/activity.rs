@@ -75,6 +75,13 @@ pub(crate) static SEE: InsertMany = InsertMany::new(
      last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
      THEN excluded.last_seen_at ELSE account_seen.last_seen_at END \
      RETURNING account, last_seen_minute, first_seen_at",
+)
+// SQLite would write the index entry of the minute again even if it stays the same.
+.with_postgres_tail(
+    "ON CONFLICT (company, account) DO UPDATE SET \
+     last_seen_at = greatest(excluded.last_seen_at, account_seen.last_seen_at), \
+     last_seen_minute = greatest(excluded.last_seen_minute, account_seen.last_seen_minute) \
+     RETURNING account, last_seen_minute, first_seen_at",
 );
 
 pub(crate) static SEE_MINUTE: UpdateMany =
@@ -166,8 +173,8 @@ pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
             seen.last.minute().into(),
         ]);
     }
-    // The indexed minute and first time are left out of the upsert and moved only when necessary, so that an index entry
-    // is rewritten at most once a minute rather than once per event.
+    // The indexed first time, and on SQLite the indexed minute, are left out of the upsert and moved only when necessary, so
+    // that an index entry is rewritten at most once a minute rather than once per event.
     let (mut later, mut earlier) = (Vec::new(), Vec::new());
     for mut row in tx.insert(&SEE, &rows)? {
         let (account, minute, first): (AccountId, i64, Time) = (row.take()?, row.take()?, row.take()?);

@@ -127,7 +127,7 @@ pub fn insert_sqlite(insert: &InsertMany) -> String {
 }
 
 pub fn insert_postgres(insert: &InsertMany) -> String {
-    let InsertMany { table, columns, tail, numbering, .. } = insert;
+    let InsertMany { table, columns, postgres_tail: tail, numbering, .. } = insert;
     let names = names(columns, ", ", ToOwned::to_owned);
     let (change, number) = if numbering.is_numbered() { (CHANGE, CHANGE_NUMBER) } else { ("", "") };
     let insert = format!(

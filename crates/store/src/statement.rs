@@ -75,6 +75,8 @@ pub struct InsertMany {
     pub columns: &'static [(&'static str, Type)],
     /// `ON CONFLICT …` and `RETURNING …`. No two rows of one call may have the same conflict key.
     pub tail: &'static str,
+    /// The same on PostgreSQL.
+    pub postgres_tail: &'static str,
     pub numbering: Numbering,
     sqlite: OnceLock<String>,
     postgres: OnceLock<String>,
@@ -95,7 +97,22 @@ impl InsertMany {
         tail: &'static str,
         numbering: Numbering,
     ) -> Self {
-        Self { table, columns, tail, numbering, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self {
+            table,
+            columns,
+            tail,
+            postgres_tail: tail,
+            numbering,
+            sqlite: OnceLock::new(),
+            postgres: OnceLock::new(),
+        }
+    }
+
+    /// The same with another tail on PostgreSQL, where the engines differ in what a tail costs.
+    #[must_use]
+    pub const fn with_postgres_tail(mut self, tail: &'static str) -> Self {
+        self.postgres_tail = tail;
+        self
     }
 
     /// The same for a table whose rows have the number of their change.
