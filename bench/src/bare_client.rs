@@ -80,7 +80,7 @@ pub fn measure_own(receiver: &Receiver, body: &str, time: Duration) -> anyhow::R
             while Instant::now() < end {
                 let post = Post {
                     url: &url,
-                    secret: SECRET,
+                    key: &SigningKey::new(SECRET),
                     event: EVENT,
                     event_id: EventId::from_bytes([7; 16]),
                     delivery: DELIVERY.to_owned(),

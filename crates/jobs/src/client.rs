@@ -67,7 +67,7 @@ impl Default for Limits {
 /// The request to send.
 pub struct Post<'a> {
     pub url: &'a str,
-    pub secret: &'a str,
+    pub key: &'a SigningKey,
     pub event: &'static str,
     pub event_id: EventId,
     pub delivery: String,
@@ -367,8 +367,7 @@ fn request(post: &Post, destination: &Destination) -> Result<Request<Full<Bytes>
     let header = |text: &str| HeaderValue::from_str(text).map_err(|error| own(error.to_string()));
     // A text that was made for a header becomes one without a copy.
     let made = |text: String| HeaderValue::try_from(text).map_err(|error| own(error.to_string()));
-    let (key, body, timestamp) =
-        (SigningKey::new(post.secret), post.payload.as_bytes(), post.started_at.unix_seconds());
+    let (key, body, timestamp) = (post.key, post.payload.as_bytes(), post.started_at.unix_seconds());
     let mut request = Request::post(destination.path_and_query())
         .header(HOST, header(destination.authority())?)
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))

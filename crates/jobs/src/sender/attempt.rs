@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use rapport_app::delivery::{RecordAttempt, Recorded};
 use rapport_app::dispatch::Dispatch;
-use rapport_app::vault::Owner;
 use rapport_app::{Access, App, Error, metric};
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason, Timings, Verdict};
 use rapport_domain::id::made_at;
 use rapport_domain::time::Time;
-use rapport_domain::webhook_header::{self, Headers, Secrets};
-use rapport_store::webhook::Target;
+use rapport_domain::webhook_header;
 use tokio::sync::mpsc;
 
 use super::Message;
+use super::target::Target;
 use crate::client::{Client, Post};
 use crate::flights::Ticket;
 use crate::lanes::Item;
@@ -32,7 +31,7 @@ pub struct Attempting {
 }
 
 impl Attempting {
-    pub async fn run(self, ticket: Ticket, item: Item, target: Target) {
+    pub async fn run(self, ticket: Ticket, item: Item, target: Arc<Target>) {
         let key = item.key();
         let Item { dispatch, place } = item;
         let attempt = self.make(&dispatch, &target).await;
@@ -50,21 +49,13 @@ impl Attempting {
 
     async fn make(&self, dispatch: &Dispatch, target: &Target) -> Attempt {
         let (started_at, reason) = (self.app.now(), dispatch.reason());
-        let secret = match self.app.services().vault().open(Owner::Webhook(target.id), &target.sealed_secret)
-        {
-            Ok(secret) => secret,
-            Err(error) => {
-                tracing::error!(webhook = %target.id, %error, "failed to decrypt a webhook's secret");
-                return not_made(started_at, reason, "the webhook's secret can't be decrypted");
-            }
-        };
-        let Some((headers, secrets)) = self.headers(target) else {
-            tracing::error!(webhook = %target.id, "failed to decrypt a webhook's headers");
-            return not_made(started_at, reason, "the webhook's secret headers can't be decrypted");
+        let opened = match target.opened(self.app.services().vault()) {
+            Ok(opened) => opened,
+            Err(error) => return not_made(started_at, reason, error),
         };
         let post = Post {
-            url: &target.url,
-            secret: &secret,
+            url: &target.webhook.url,
+            key: &opened.key,
             event: dispatch.kind.as_str(),
             event_id: dispatch.event,
             delivery: dispatch.delivery.to_string(),
@@ -72,24 +63,11 @@ impl Attempting {
             payload: &dispatch.payload,
             reason,
             started_at,
-            headers: &headers,
+            headers: &opened.headers,
         };
         let mut attempt = self.client.attempt(post).await;
-        webhook_header::mask(&mut attempt.excerpt, attempt.excerpt_cut, secrets.values());
+        webhook_header::mask(&mut attempt.excerpt, attempt.excerpt_cut, opened.secrets.values());
         attempt
-    }
-
-    /// The webhook's own headers, and those of their values that are secret; `None` if they can't be decrypted.
-    fn headers(&self, target: &Target) -> Option<(Vec<(String, String)>, Secrets)> {
-        let secrets = match &target.sealed_headers {
-            Some(sealed) => {
-                let vault = self.app.services().vault();
-                Secrets::from_text(&vault.open(Owner::WebhookHeaders(target.id), sealed).ok()?)
-            }
-            None => Secrets::default(),
-        };
-        let shown = webhook_header::from_stored(&target.headers);
-        Some((Headers { shown, secrets: secrets.clone() }.into_pairs()?, secrets))
     }
 
     /// The outcome is known and only needs to be stored: tries until it is, or until there is nothing left to

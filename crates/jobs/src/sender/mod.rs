@@ -9,7 +9,9 @@
 //! for the commit, because the twentieth in a row is the last.
 
 mod attempt;
+mod gathering;
 mod state;
+mod target;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use rapport_app::{Access, App, patiently};
 use rapport_domain::delivery::Verdict;
 use rapport_domain::id::{CompanyId, RedeliveryId, WebhookId};
 use rapport_domain::time::Time;
-use rapport_store::webhook::{self, Target};
+use rapport_store::webhook;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,6 +36,7 @@ use crate::lanes::{Item, Key, Lanes};
 use crate::nodes::{Heartbeat, RegisterNode};
 use crate::places::Gates;
 use state::State;
+use target::Target;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -147,7 +150,7 @@ pub enum Message {
 /// The current webhooks of a round of dispatches, and which of its manual attempts are still wanted.
 #[derive(Default)]
 pub struct Checked {
-    pub targets: HashMap<WebhookId, Target>,
+    pub targets: HashMap<WebhookId, Arc<Target>>,
     pub wanted: HashSet<RedeliveryId>,
     pub cancelled: HashSet<RedeliveryId>,
 }

@@ -10,13 +10,14 @@ use rapport_app::ownership::{ClaimDue, ClaimManual, GiveBack, TakeBack};
 use rapport_app::{Access, App, log_failure};
 use rapport_domain::delivery::Verdict;
 use rapport_domain::id::{CompanyId, RedeliveryId, WebhookId};
-use rapport_store::webhook::{self, Target};
-use rapport_store::{Across, manual_attempt};
+use rapport_store::{Across, manual_attempt, webhook};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::attempt::Attempting;
+use super::gathering::{Gathering, ROUND};
+use super::target::Target;
 use super::{Checked, Message};
 use crate::client::Client;
 use crate::flights::Ticket;
@@ -24,8 +25,6 @@ use crate::lanes::{Item, Key, Lanes};
 use crate::nodes::Heartbeat;
 use crate::places::Gates;
 
-/// How many attempts are started between two checks of the inbox.
-const ROUND: usize = 256;
 /// Ticks between two rounds of forgetting idle webhooks.
 const FORGET_EVERY: u64 = 64;
 /// How long to leave the database alone after it refused something.
@@ -44,6 +43,8 @@ pub struct State {
     client: Arc<Client>,
     node: i64,
     lanes: Lanes,
+    /// Taken from the lanes for the next round.
+    gathering: Gathering<(Ticket, Item)>,
     gates: Arc<Gates>,
     mail: mpsc::UnboundedSender<Message>,
     attempts: TaskTracker,
@@ -56,7 +57,7 @@ pub struct State {
 
 /// What to do with a dispatch that is about to be sent.
 enum Decision<'a> {
-    Send(&'a Target),
+    Send(&'a Arc<Target>),
     /// It waits in the database: the webhook is disabled, or a bulk redelivery is paused.
     GiveBack,
     TakeBack(RedeliveryId),
@@ -65,14 +66,14 @@ enum Decision<'a> {
 }
 
 fn decide<'a>(dispatch: &Dispatch, checked: &'a Checked) -> Decision<'a> {
-    let target = checked.targets.get(&dispatch.webhook).filter(|target| !target.deleted);
+    let target = checked.targets.get(&dispatch.webhook).filter(|target| !target.webhook.deleted);
     let Some(manual) = dispatch.manual else {
-        return target.filter(|target| target.enabled).map_or(Decision::GiveBack, Decision::Send);
+        return target.filter(|target| target.webhook.enabled).map_or(Decision::GiveBack, Decision::Send);
     };
     match (target, manual.bulk) {
         _ if !checked.wanted.contains(&manual.id) => Decision::Forget,
         (_, Some(bulk)) if checked.cancelled.contains(&manual.id) => Decision::TakeBack(bulk),
-        (Some(target), Some(_)) if target.auto_disabled => Decision::GiveBack,
+        (Some(target), Some(_)) if target.webhook.auto_disabled => Decision::GiveBack,
         (Some(target), _) => Decision::Send(target),
         (None, _) => Decision::GiveBack,
     }
@@ -93,6 +94,7 @@ impl State {
             client,
             node,
             lanes,
+            gathering: Gathering::default(),
             gates,
             mail,
             attempts: TaskTracker::new(),
@@ -112,6 +114,7 @@ impl State {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut ticks: u64 = 0;
         loop {
+            let round = self.next_round();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -119,6 +122,7 @@ impl State {
                     Some(message) => self.take(message),
                     None => break,
                 },
+                () = sleep_until(round), if round.is_some() => {}
                 _ = tick.tick() => {
                     ticks += 1;
                     self.lanes.set_slow_aside(Instant::now());
@@ -207,20 +211,19 @@ impl State {
         }
     }
 
+    /// When to look again whether a round may go.
+    fn next_round(&self) -> Option<Instant> {
+        self.gathering.goes_at(Instant::now()).filter(|_| self.beat.may_send())
+    }
+
     /// Reads what a round of deliveries must know right before it is sent, then starts the attempts.
     fn dispatch(&mut self) {
         if !self.beat.may_send() {
             return;
         }
         let now = Instant::now();
-        let mut items = Vec::new();
-        while items.len() < ROUND {
-            let Some(next) = self.lanes.next(now) else { break };
-            items.push(next);
-        }
-        if items.is_empty() {
-            return;
-        }
+        self.gathering.gather(|| self.lanes.next(now));
+        let Some(items) = self.gathering.round(now) else { return };
         let wanted = Wanted::by(items.iter().map(|(_, item)| &item.dispatch));
         let (app, mail) = (self.app.clone(), self.mail.clone());
         self.attempts.spawn(async move {
@@ -243,7 +246,7 @@ impl State {
             let key = item.key();
             let decision = decide(&item.dispatch, checked);
             if let Decision::Send(target) = decision {
-                self.attempt(ticket, item, target.clone());
+                self.attempt(ticket, item, Arc::clone(target));
                 continue;
             }
             self.lanes.ended(ticket);
@@ -255,7 +258,7 @@ impl State {
                     if item.dispatch.manual.is_none() {
                         back.extend(self.lanes.drain(key));
                     }
-                    if checked.targets.get(&key.1).is_none_or(|target| target.deleted) {
+                    if checked.targets.get(&key.1).is_none_or(|target| target.webhook.deleted) {
                         self.lanes.forget(key);
                         self.gates.forget(key.1);
                     }
@@ -271,7 +274,7 @@ impl State {
         }
     }
 
-    fn attempt(&self, ticket: Ticket, item: Item, target: Target) {
+    fn attempt(&self, ticket: Ticket, item: Item, target: Arc<Target>) {
         let attempting = Attempting {
             app: self.app.clone(),
             client: Arc::clone(&self.client),
@@ -378,7 +381,8 @@ impl State {
     /// Lets attempts in progress end and be recorded. Gives back what waits in memory, and what claims and
     /// reads in progress still bring.
     async fn stop(mut self, mut inbox: mpsc::UnboundedReceiver<Message>) {
-        let waiting = self.lanes.drain_all();
+        let mut waiting = self.lanes.drain_all();
+        waiting.extend(self.gathering.take().into_iter().map(|(_, item)| item));
         self.give_back(waiting);
         self.attempts.close();
         let attempts = self.attempts.clone();
@@ -397,6 +401,12 @@ impl State {
             self.give_back(items_of(message));
         }
         let _ = tokio::time::timeout(GIVE_BACK_WAIT, attempts.wait()).await;
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at.into()).await;
     }
 }
 
@@ -420,7 +430,7 @@ impl Wanted {
         for (company, (webhooks, manual)) in self.0 {
             let webhooks: Vec<WebhookId> = webhooks.into_iter().collect();
             let targets = webhook::targets(across, company, &webhooks)?;
-            checked.targets.extend(targets.into_iter().map(|target| (target.id, target)));
+            checked.targets.extend(targets.into_iter().map(|it| (it.id, Arc::new(Target::new(it)))));
             for (id, cancelled) in manual_attempt::check(across, company, &manual)? {
                 checked.wanted.insert(id);
                 if cancelled {

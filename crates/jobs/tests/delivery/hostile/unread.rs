@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rapport_app::signature::SigningKey;
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason};
 use rapport_domain::destination::AddressPolicy;
 use rapport_domain::id::EventId;
@@ -32,7 +33,7 @@ fn attempt(steps: Vec<Step>, limits: Limits) -> Attempt {
     let attempt = runtime.block_on(async {
         let post = Post {
             url: &url,
-            secret: "whs_secret",
+            key: &SigningKey::new("whs_secret"),
             event: "webhook.test",
             event_id: EventId::from_bytes([0; 16]),
             delivery: "dlv_1".to_owned(),
