@@ -18,13 +18,11 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
 
 use rapport_app::channel::{AddCode, CreateChannel};
 use rapport_app::company::{CreateCompany, OwnerLogin};
@@ -45,12 +43,12 @@ use rapport_domain::member::{Email, Member, Role};
 use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 use rapport_store::member::{self, NewPerson};
-use rapport_store::{Config, Database, Snapshot, Store, Tx};
+use rapport_store::{Database, Snapshot, Store, Tx};
 use serde_json::{Map, Value, json};
-use tempfile::TempDir;
 
+use crate::database::{TestDatabase, patient};
+use crate::opening;
 use crate::postgres::plain;
-use crate::{PostgresServer, opening};
 
 /// Where the clock of a test starts: a Monday morning.
 pub const START: &str = "2026-01-05T09:00:00Z";
@@ -147,10 +145,9 @@ pub struct TestApp {
     engine: Engine,
     clock: TestClock,
     acme: TestCompany,
-    database: Database,
     furnish: Furnish,
-    /// The last field, so that the files go after the threads that use them.
-    _home: Option<TempDir>,
+    /// The last field, so that it goes after the threads that use it.
+    database: TestDatabase,
 }
 
 impl Deref for TestApp {
@@ -188,10 +185,10 @@ impl TestApp {
     fn build(engine: Engine, clock: TestClock, furnish: Furnish) -> Self {
         // The PostgreSQL client refuses to block a thread that runs async code, so it gets its own.
         let opened = thread::scope(|scope| scope.spawn(|| open(engine)).join());
-        let (store, database, home) = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (store, database) = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let app = assemble(store, &clock, 1, &*furnish);
         let acme = TestCompany::create(&app, "acme");
-        Self { engine, clock, acme, database, furnish, _home: home }
+        Self { engine, clock, acme, furnish, database }
     }
 
     /// Checks a rule on both engines. The last line that a failing test prints names the engine.
@@ -211,7 +208,7 @@ impl TestApp {
     }
 
     pub fn database(&self) -> &Database {
-        &self.database
+        &self.database.database
     }
 
     /// Another company in the same database.
@@ -222,7 +219,7 @@ impl TestApp {
     /// Another node of the service, or the command line next to it, on the same database.
     pub fn another_node(&self) -> App {
         let opened =
-            thread::scope(|scope| scope.spawn(|| opening::open(&patient(self.database.clone()))).join());
+            thread::scope(|scope| scope.spawn(|| opening::open(&patient(self.database().clone()))).join());
         let store = opened.expect("a thread");
         assemble(store, &self.clock, 2, &*self.furnish)
     }
@@ -234,7 +231,7 @@ impl TestApp {
 
     /// Reads one number with plain SQL, past the application.
     pub fn number(&self, sql: &str) -> i64 {
-        let read = || match &self.database {
+        let read = || match self.database() {
             Database::Sqlite(path) => {
                 let connection = rusqlite::Connection::open(path).expect("opening the database");
                 connection.query_row(sql, [], |row| row.get(0)).expect("a number")
@@ -246,7 +243,7 @@ impl TestApp {
 
     /// A connection next to the application's own, for tests that get in its way.
     pub fn postgres(&self) -> postgres::Client {
-        match &self.database {
+        match self.database() {
             Database::Postgres(url) => connect(url),
             Database::Sqlite(path) => panic!("{} is not a PostgreSQL database", path.display()),
         }
@@ -264,22 +261,9 @@ fn connect(url: &str) -> postgres::Client {
     postgres::Client::connect(plain(url), postgres::NoTls).expect("connecting to PostgreSQL")
 }
 
-fn open(engine: Engine) -> (Store, Database, Option<TempDir>) {
-    let (database, home) = match engine {
-        Engine::Sqlite => {
-            let home = tempfile::tempdir().expect("a temporary directory");
-            let path: PathBuf = home.path().join("rapport.db");
-            (Database::Sqlite(path), Some(home))
-        }
-        Engine::Postgres => (Database::Postgres(PostgresServer::shared().fresh_database()), None),
-    };
-    let store = opening::open(&patient(database.clone()));
-    (store, database, home)
-}
-
-/// A test must not fail because its machine is busy.
-fn patient(database: Database) -> Config {
-    Config { max_wait: Duration::from_mins(5), ..Config::new(database) }
+fn open(engine: Engine) -> (Store, TestDatabase) {
+    let database = TestDatabase::new(engine);
+    (opening::open(&patient(database.database.clone())), database)
 }
 
 /// A person who becomes a member without the mail, the link and the slow hash of a real invitation.

@@ -10,6 +10,7 @@ mod axe;
 pub mod browser;
 pub mod chance;
 mod chromium;
+mod database;
 mod deadline;
 pub mod disk;
 mod drivers;

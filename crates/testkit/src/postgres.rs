@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,9 @@ const STOP_LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Another process can take the free port between our check and the server's bind.
 const PORT_TRIES: usize = 5;
+const MEMORY: &str = "/dev/shm";
+/// In kilobytes: far more than the tests with the most databases need.
+const ENOUGH_MEMORY: u64 = 8 << 20;
 /// The first version with ICU collations for a whole database.
 const OLDEST_MAJOR_VERSION: u32 = 15;
 const INSTALL_HINT: &str = "install the PostgreSQL server, version 15 or newer (Debian package `postgresql`), or run ./scripts/test, \
@@ -59,6 +62,8 @@ pub struct PostgresServer {
     tuning: Vec<String>,
     port: u16,
     databases_made: AtomicU32,
+    /// Takes the names of databases to remove.
+    cleaner: OnceLock<mpsc::Sender<String>>,
     processes: Mutex<Processes>,
 }
 
@@ -98,9 +103,10 @@ impl PostgresServer {
 
     fn launch(options: Options, tuning: &[&str], tls_rules: Option<&[&str]>) -> Self {
         let bin_dir = find_bin_dir();
+        let parent = if options.durable { std::env::temp_dir() } else { fastest_directory() };
         let directory = tempfile::Builder::new()
             .prefix("rapport-pg-")
-            .tempdir()
+            .tempdir_in(parent)
             .expect("a temporary directory for the PostgreSQL cluster")
             .keep();
         let processes = Mutex::new(Processes { watchdog: start_watchdog(&directory), postmaster: None });
@@ -120,6 +126,7 @@ impl PostgresServer {
             tuning,
             port: 0,
             databases_made,
+            cleaner: OnceLock::new(),
             processes,
         };
         server.init_cluster();
@@ -144,8 +151,35 @@ impl PostgresServer {
     pub fn copy_of(&self, database: &str) -> String {
         let (_, template) = plain(database).rsplit_once('/').expect("the URL of a database");
         let name = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
-        self.administer(&format!("CREATE DATABASE {name} TEMPLATE {template}"));
+        self.administer(&format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY"));
         self.full_url(&name)
+    }
+
+    /// Removes a database as soon as nobody is connected to it, or with the server. A server in memory would otherwise keep all
+    /// of them there.
+    pub fn remove_when_unused(&'static self, database: &str) {
+        let name = plain(database).rsplit_once('/').map(|(_, name)| name.to_owned());
+        let cleaner = self.cleaner.get_or_init(|| {
+            let (sender, names) = mpsc::channel();
+            thread::spawn(move || self.clean(&names));
+            sender
+        });
+        let _ = name.map(|name| cleaner.send(name));
+    }
+
+    fn clean(&self, names: &mpsc::Receiver<String>) {
+        let Ok(mut client) = Client::connect(&self.url("postgres"), NoTls) else { return };
+        let mut waiting = Vec::new();
+        while let Ok(name) = names.recv() {
+            waiting.push(name);
+            waiting.retain(|name| {
+                let in_use =
+                    client.query_opt("SELECT 1 FROM pg_stat_activity WHERE datname = $1 LIMIT 1", &[name]);
+                let removed = matches!(in_use, Ok(None))
+                    && client.batch_execute(&format!("DROP DATABASE {name}")).is_ok();
+                !removed
+            });
+        }
     }
 
     /// Changes a setting of the running server; sessions see it at their next statement. `None` restores the default.
@@ -346,8 +380,10 @@ impl PostgresServer {
             ]);
         }
         if !self.options.durable {
-            settings
-                .extend(["fsync=off", "synchronous_commit=off", "full_page_writes=off"].map(str::to_owned));
+            settings.extend(
+                ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=64MB"]
+                    .map(str::to_owned),
+            );
         }
         settings.extend_from_slice(&self.tuning);
         settings
@@ -444,6 +480,18 @@ pub(crate) fn start_watchdog(directory: &Path) -> Child {
         .process_group(0)
         .spawn()
         .expect("running sh")
+}
+
+/// Where a server may forget everything: in memory if there is room, because each test has hundreds of files there.
+fn fastest_directory() -> PathBuf {
+    let free = Command::new("df").args(["--output=avail", MEMORY]).output().ok().and_then(|output| {
+        String::from_utf8_lossy(&output.stdout).lines().last()?.trim().parse::<u64>().ok()
+    });
+    if free.is_some_and(|kilobytes| kilobytes >= ENOUGH_MEMORY) {
+        MEMORY.into()
+    } else {
+        std::env::temp_dir()
+    }
 }
 
 /// The newest installed version's programs, or those on the PATH.
