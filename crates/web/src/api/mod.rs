@@ -64,7 +64,7 @@ mod upsert_batch;
 mod waiting;
 mod webhooks;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -88,8 +88,14 @@ pub const PREFIX: &str = "/api/";
 /// Paths of files, which have no trailing slash.
 const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
 
-/// All routes under `/api/`.
+/// All routes under `/api/`. To describe them takes longer than to start anything else, so a process does it once, however
+/// many servers its tests start.
 pub fn routes() -> Router<Api> {
+    static ROUTES: LazyLock<Router<Api>> = LazyLock::new(described);
+    ROUTES.clone()
+}
+
+fn described() -> Router<Api> {
     let (router, document) = documented().split_for_parts();
     let document = openapi::completed(document);
     let meta = openapi::routes(&document).merge(docs::routes(&document));
