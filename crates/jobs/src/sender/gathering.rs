@@ -30,8 +30,8 @@ impl<T> Gathering<T> {
         }
     }
 
-    /// When the gathered dispatches may go; `None` if there are none.
-    pub fn goes_at(&self, now: Instant) -> Option<Instant> {
+    /// When the next round may start; `None` if nothing waits for one.
+    pub fn starts_at(&self, now: Instant) -> Option<Instant> {
         match self.last_round {
             _ if self.items.is_empty() => None,
             Some(last) if self.items.len() < WORTHWHILE => Some(last + PATIENCE),
@@ -39,9 +39,9 @@ impl<T> Gathering<T> {
         }
     }
 
-    /// The next round, if it may go now.
+    /// The next round, if it may start now.
     pub fn round(&mut self, now: Instant) -> Option<Vec<T>> {
-        self.goes_at(now).filter(|at| *at <= now)?;
+        self.starts_at(now).filter(|at| *at <= now)?;
         self.last_round = Some(now);
         Some(self.take())
     }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn one_after_a_pause_goes_at_once_and_the_next_ones_together() {
+    fn one_after_a_pause_starts_at_once_and_the_next_ones_together() {
         let (start, mut gathering) = (Instant::now(), Gathering::default());
         assert_eq!(gathering.round(start), None, "nothing is no round");
         gather(&mut gathering, 0..1);
@@ -70,10 +70,10 @@ mod tests {
 
         let soon = start + PATIENCE / 2;
         gather(&mut gathering, 1..2);
-        assert_eq!((gathering.goes_at(soon), gathering.round(soon)), (Some(start + PATIENCE), None));
+        assert_eq!((gathering.starts_at(soon), gathering.round(soon)), (Some(start + PATIENCE), None));
         gather(&mut gathering, 2..3);
         assert_eq!(gathering.round(start + PATIENCE), Some(vec![1, 2]));
-        assert_eq!(gathering.goes_at(start + PATIENCE), None, "all have gone");
+        assert_eq!(gathering.starts_at(start + PATIENCE), None, "all have gone");
 
         gather(&mut gathering, 3..4);
         assert_eq!(gathering.round(start + PATIENCE * 9), Some(vec![3]), "after a pause, nothing waits");

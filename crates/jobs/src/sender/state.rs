@@ -211,9 +211,9 @@ impl State {
         }
     }
 
-    /// When to look again whether a round may go.
+    /// When to check again whether a round may start.
     fn next_round(&self) -> Option<Instant> {
-        self.gathering.goes_at(Instant::now()).filter(|_| self.beat.may_send())
+        self.gathering.starts_at(Instant::now()).filter(|_| self.beat.may_send())
     }
 
     /// Reads what a round of deliveries must know right before it is sent, then starts the attempts.

@@ -51,3 +51,44 @@ fn headers(webhook: &webhook::Target, vault: &Vault) -> Option<(Vec<(String, Str
     let shown = webhook_header::from_stored(&webhook.headers);
     Some((Headers { shown, secrets: secrets.clone() }.into_pairs()?, secrets))
 }
+
+#[cfg(test)]
+mod tests {
+    use rapport_domain::id::WebhookId;
+    use rapport_domain::time::Time;
+
+    use super::*;
+
+    const ID: WebhookId = WebhookId::from_bytes([1; 16]);
+
+    fn sealed(vault: &Vault, owner: Owner, text: &str) -> Vec<u8> {
+        vault.seal(&vault.fingerprints()[0], owner, text, [0; 12]).expect("a known key")
+    }
+
+    fn target(sealed_secret: Vec<u8>, sealed_headers: Option<Vec<u8>>) -> Target {
+        Target::new(webhook::Target {
+            id: ID,
+            url: "https://example.com/".to_owned(),
+            sealed_secret,
+            enabled: true,
+            auto_disabled: false,
+            deleted: false,
+            dropped_before: Time::from_micros(0),
+            headers: String::new(),
+            sealed_headers,
+        })
+    }
+
+    #[test]
+    fn what_another_key_encrypted_is_named() {
+        let (own, other) = (Vault::new(&[7; 32]), Vault::new(&[8; 32]));
+        let secret = sealed(&own, Owner::Webhook(ID), "whs_secret");
+        let headers = sealed(&other, Owner::WebhookHeaders(ID), "{}");
+        let foreign = sealed(&other, Owner::Webhook(ID), "whs_secret");
+        assert!(target(secret.clone(), None).opened(&own).is_ok());
+        let error = |target: Target| target.opened(&own).err();
+        assert_eq!(error(target(foreign, None)), Some("the webhook's secret can't be decrypted"));
+        let expected = Some("the webhook's secret headers can't be decrypted");
+        assert_eq!(error(target(secret, Some(headers))), expected);
+    }
+}
