@@ -17,6 +17,7 @@ use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
 use crate::chromium;
+use crate::screen;
 use crate::script_errors;
 
 const INSTALL_HINT: &str =
@@ -133,6 +134,7 @@ impl Session {
         let _ = self.client.dismiss_alert().await;
         self.client.release_actions().await?;
         self.client.delete_all_cookies().await?;
+        screen::restore(&self.client).await?;
         self.client.execute("localStorage.clear(); sessionStorage.clear()", Vec::new()).await?;
         self.client.goto("about:blank").await
     }

@@ -1,6 +1,8 @@
-//! The size of a browser's window, which a test may change while a page is open.
+//! The size of a browser's window and the colors of its pages, which a test may change while a page is open.
 
-use serde_json::json;
+use fantoccini::Client;
+use fantoccini::error::CmdError;
+use serde_json::{Value, json};
 
 use crate::Browser;
 use crate::chromium::Command;
@@ -42,16 +44,33 @@ impl Browser {
         self.expect_script("return [innerWidth, innerHeight]", &json!([width, height])).await;
     }
 
-    /// Shows pages as they are printed, or as on a screen again.
-    pub async fn print(&self, is_printed: bool) {
-        let media = json!({ "media": if is_printed { "print" } else { "screen" } });
-        let command = Command("Emulation.setEmulatedMedia", media);
-        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("{is_printed}: {error}"));
+    /// Shows pages in dark colors or in light ones.
+    pub async fn darken(&self, is_dark: bool) {
+        let scheme = if is_dark { "dark" } else { "light" };
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.emulate_media(json!({ "features": [feature] })).await;
+        let is_shown = format!("return matchMedia('(prefers-color-scheme: {scheme})').matches");
+        self.expect_script(&is_shown, &json!(true)).await;
     }
 
-    /// Gives the window back the size that it was opened with, for the next test.
-    pub async fn restore_size(&self) {
-        let command = Command("Emulation.clearDeviceMetricsOverride", json!({}));
-        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("the size stays: {error}"));
+    /// Shows pages as they are printed, or as on a screen again.
+    pub async fn print(&self, is_printed: bool) {
+        self.emulate_media(json!({ "media": if is_printed { "print" } else { "screen" } })).await;
     }
+
+    async fn emulate_media(&self, media: Value) {
+        let command = Command("Emulation.setEmulatedMedia", media);
+        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("other media: {error}"));
+    }
+
+    /// Gives the window back the size and the colors that it was opened with.
+    pub async fn restore(&self) {
+        restore(&self.client).await.unwrap_or_else(|error| panic!("the window stays as it is: {error}"));
+    }
+}
+
+pub(crate) async fn restore(client: &Client) -> Result<(), CmdError> {
+    client.issue_cmd(Command("Emulation.clearDeviceMetricsOverride", json!({}))).await?;
+    client.issue_cmd(Command("Emulation.setEmulatedMedia", json!({}))).await?;
+    Ok(())
 }

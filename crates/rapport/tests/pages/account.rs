@@ -44,7 +44,7 @@ async fn the_timeline_is_the_widest_column_and_contact_comes_first() {
         browser.resize(Screen::new(width, 900)).await;
         browser.expect_script(WIDTHS, &json!(true)).await;
     }
-    browser.restore_size().await;
+    browser.restore().await;
     let labels = "return [...document.querySelectorAll('header.page .actions > details > summary')] \
         .map((summary) => summary.firstChild.textContent.trim())";
     let order = json!(["Log contact", "Snooze…", "Move…", "Add note", "⋯"]);

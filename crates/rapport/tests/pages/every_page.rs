@@ -1,5 +1,5 @@
-//! Rules for every page: axe-core finds no violations on it or in what opens on it, nothing is inline, and each works with
-//! scripts off. That each fits every screen is in `fit`.
+//! Rules for every page: axe-core finds no violations on it or in what opens on it, it fits every screen, nothing is
+//! inline, and it works with scripts off.
 
 use std::time::Instant;
 
@@ -7,79 +7,111 @@ use rapport_testkit::browser::Setup;
 use rapport_testkit::{Browser, Hands, PATIENCE};
 use serde_json::json;
 
+use crate::fit;
 use crate::office::Office;
 use crate::paths::{ABOUT_LOGIN, Page, for_strangers, pages};
 
-async fn has_no_violations(setup: Setup) {
-    let office = Office::demo();
-    let browser = office.browser_as(setup).await;
-    let mut found = Vec::new();
-    for page in every_path(&office) {
-        look_at(&browser, &page, &mut found).await;
-    }
-    browser.close();
-    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
-}
-
 /// All pages that the owner sees.
-pub fn every_path(office: &Office) -> Vec<String> {
+fn every_path(office: &Office) -> Vec<String> {
     let paths = pages(office).into_iter().map(|Page { path, .. }| path);
     paths.chain(ABOUT_LOGIN.map(str::to_owned)).collect()
 }
 
-/// Collects the faults of a page.
-async fn look_at(browser: &Browser, page: &str, found: &mut Vec<String>) {
+/// The rules are checked in this many tests at once, each with its share of the pages.
+const SHARES: usize = 3;
+
+async fn pages_follow_the_rules(share: usize) {
+    let office = Office::demo();
+    let browser = office.browser().await;
+    let mut found = Vec::new();
+    for page in every_path(&office).iter().skip(share).step_by(SHARES) {
+        found.extend(faults(&browser, page).await);
+    }
+    browser.close();
+    assert_none(&found);
+}
+
+/// What is wrong with a page.
+pub async fn faults(browser: &Browser, page: &str) -> Vec<String> {
     browser.go(page).await;
     let title = browser.run("return document.querySelector('h1')?.textContent ?? ''", Vec::new()).await;
     if title == "" || title == "Page not found" || title == "Something went wrong" {
-        found.push(format!("{page}: {title}"));
-        return;
+        return vec![format!("{page}: {title}")];
     }
-    found.extend(browser.axe_everywhere().await.into_iter().map(|line| format!("{page}: {line}")));
+    let mut found = fit::look(browser, page).await;
+    found.extend(browser.axe_on_every_screen().await.into_iter().map(|line| format!("{page} at {line}")));
     let inline = browser.run(INLINE, Vec::new()).await;
     if inline != json!(0) {
         found.push(format!("{page}: {inline} inline styles or scripts"));
     }
+    found
+}
+
+#[track_caller]
+pub fn assert_none(faults: &[String]) {
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
 const INLINE: &str =
     "return document.querySelectorAll('[style], script:not([src]), style, [onclick]').length";
 
 #[tokio::test]
-async fn axe_finds_nothing_in_what_strangers_see() {
+async fn pages_follow_the_rules_first_share() {
+    pages_follow_the_rules(0).await;
+}
+
+#[tokio::test]
+async fn pages_follow_the_rules_second_share() {
+    pages_follow_the_rules(1).await;
+}
+
+#[tokio::test]
+async fn pages_follow_the_rules_third_share() {
+    pages_follow_the_rules(2).await;
+}
+
+#[tokio::test]
+async fn pages_for_strangers_follow_the_rules() {
     let office = Office::open();
-    let pages = for_strangers(&office);
+    let browser = Browser::open(&office.base()).await;
     let mut found = Vec::new();
-    for setup in [Setup::default(), Setup { width: 390, dark: true, ..Setup::default() }] {
-        let browser = Browser::open_as(&office.base(), setup).await;
-        for page in &pages {
-            look_at(&browser, page, &mut found).await;
-        }
-        browser.go("/nowhere").await;
-        found.extend(browser.axe().await);
-        browser.close();
+    for page in for_strangers(&office) {
+        found.extend(faults(&browser, &page).await);
     }
-    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+    browser.go("/nowhere").await;
+    found.extend(browser.axe_on_every_screen().await);
+    browser.close();
+    assert_none(&found);
 }
 
 #[tokio::test]
-async fn axe_finds_nothing_in_the_light() {
-    has_no_violations(Setup::default()).await;
-}
-
-#[tokio::test]
-async fn axe_finds_nothing_in_the_dark() {
-    has_no_violations(Setup { dark: true, ..Setup::default() }).await;
-}
-
-#[tokio::test]
-async fn axe_finds_nothing_in_the_light_on_a_phone() {
-    has_no_violations(Setup { width: 390, ..Setup::default() }).await;
-}
-
-#[tokio::test]
-async fn axe_finds_nothing_in_the_dark_on_a_phone() {
-    has_no_violations(Setup { width: 390, dark: true, ..Setup::default() }).await;
+async fn what_breaks_the_rules_is_found() {
+    let office = Office::open();
+    let browser = office.browser().await;
+    let pale = "const sheet = new CSSStyleSheet(); document.adoptedStyleSheets.push(sheet);
+        sheet.insertRule('@media (prefers-color-scheme: dark) { .pale:last-child { color: #333 } }')";
+    browser.run(pale, Vec::new()).await;
+    let image = "<img src='/favicon.ico'>";
+    let faulty = [
+        (image.to_owned(), "1280, light: image-alt: "),
+        (format!("<details><summary>Fold</summary>{image}</details>"), "1280, light: image-alt: "),
+        (
+            format!("<details class='menu'><summary>Menu</summary>{image}</details>"),
+            "390, light: Menu open: image-alt: ",
+        ),
+        ("<p class='pale'>Pale in the dark</p>".to_owned(), "390, dark: color-contrast: "),
+        // Of those that are alike, the first and the last are measured.
+        (format!("<div>{}</div>", "<p class='pale'>Pale</p>".repeat(4)), "1280, dark: color-contrast: "),
+    ];
+    let put = "document.getElementById('content').innerHTML = arguments[0]";
+    for (content, fault) in faulty {
+        browser.run(put, vec![json!(content)]).await;
+        let found = browser.axe_on_every_screen().await;
+        assert!(found.iter().any(|line| line.starts_with(fault)), "{content}: {found:?}");
+    }
+    browser.run(put, vec![json!("<h1>Right</h1>")]).await;
+    assert_none(&browser.axe_on_every_screen().await);
+    browser.close();
 }
 
 #[tokio::test]

@@ -51,20 +51,28 @@ function samples(elements) {
   return new Set([...groups.values()].flatMap((group) => [group[0], group.at(-1)]));
 }
 
-function openMenus(within, where) {
-  const closed = all("details:not([open])", within).filter((menu) => !menu.parentElement.closest("details:not([open])") && isShown(menu));
-  for (const menu of samples(closed)) {
-    const here = `${where}, ${text(menu.firstElementChild)} open`;
+// A menu opens over the page.
+function openMenus() {
+  for (const menu of samples(all("details.menu:not([open])").filter(isShown))) {
     menu.open = true;
-    lookAtOpen(menu.querySelector(":scope > .sheet") ?? menu, here);
-    openMenus(menu, here);
+    lookAtOpen(menu.querySelector(":scope > .sheet") ?? menu, `page, ${text(menu.firstElementChild)} open`);
     menu.open = false;
   }
 }
 
+// Folded text opens within the page, so all of it can be open at once.
+function unfold() {
+  const folded = all("details:not(.menu):not([open])");
+  for (const fold of folded) fold.open = true;
+  lookForScrolling(document.body, "unfolded page");
+  lookForActions(document.body, "unfolded page");
+  openMenus();
+  for (const fold of folded) fold.open = false;
+}
+
 lookForScrolling(document.body, "page");
 lookForActions(document.body, "page");
-openMenus(document.body, "page");
+unfold();
 for (const dialog of all("dialog:not([open])")) {
   dialog.showModal();
   lookAtOpen(dialog, `#${dialog.id} open`);
