@@ -16,10 +16,11 @@ use crate::{Browser, Hands};
 const KEYS_LIMIT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The result of a click.
+/// What a click does.
 struct Clicked {
-    /// The document in which it happened.
+    /// The document in which it happens.
     document: ElementRef,
+    /// Whether it opens another page: on a link, or where it sends a form.
     leads_away: bool,
 }
 
@@ -42,17 +43,17 @@ impl Browser {
     /// Clicks a button that sends a form twice, as fast as possible.
     pub async fn click_twice(&self, text: &str) {
         let (locator, what) = (saying(text), format!("{text:?} to click twice"));
-        let document = self
+        let clicked = self
             .until(&what, async || {
                 let Some(element) = self.shown(Locator::XPath(&locator)).await? else { return Ok(missing()) };
-                let document = document_of(&element).await?;
+                let Some(clicked) = outlook(self, &element).await? else { return Ok(missing()) };
                 match self.push_twice(element).await {
                     Err(error) if is_missed(&error) || !is_passing(&error) => Err(error),
-                    Ok(()) | Err(_) => Ok(Look::Found(document)),
+                    Ok(()) | Err(_) => Ok(Look::Found(clicked)),
                 }
             })
             .await;
-        self.leave(&document, &format!("clicking {text:?} twice")).await;
+        self.leave(&clicked.document, &format!("clicking {text:?} twice")).await;
     }
 
     async fn click_on(&self, locator: Locator<'_>, what: &str) {
@@ -66,11 +67,11 @@ impl Browser {
         self.until(&format!("{what:?} to click"), async || {
             let Some(element) = self.shown(locator).await? else { return Ok(missing()) };
             let element = self.aim(element).await?;
-            let (document, leads_away) = (document_of(&element).await?, leads_away(self, &element).await?);
+            let Some(clicked) = outlook(self, &element).await? else { return Ok(missing()) };
             match self.push(&element).await {
                 Err(error) if is_missed(&error) || !is_passing(&error) => Err(error),
                 // The page may be gone before the driver could confirm the click: a second click would be one too many.
-                Ok(()) | Err(_) => Ok(Look::Found(Clicked { document, leads_away })),
+                Ok(()) | Err(_) => Ok(Look::Found(clicked)),
             }
         })
         .await
@@ -201,36 +202,20 @@ fn missing<T>() -> Look<T> {
     Look::NotYet("it isn't there".to_owned())
 }
 
-async fn document_of(element: &Element) -> Result<ElementRef, CmdError> {
-    Ok(element.find(Locator::XPath("ancestor::html")).await?.element_id())
-}
-
-/// Whether a click on an element opens another page: it is a link, or it sends a form.
-async fn leads_away(browser: &Browser, element: &Element) -> Result<bool, CmdError> {
-    let kind = element.attr("type").await?;
-    match (element.tag_name().await?.as_str(), kind.as_deref()) {
-        ("a", _) => {
-            let is_page = element.attr("href").await?.is_some_and(|href| !href.starts_with('#'));
-            Ok(is_page && element.attr("download").await?.is_none())
-        }
-        ("button", None | Some("submit")) | ("input", Some("submit")) => {
-            let form = match element.attr("form").await? {
-                Some(id) => Some(browser.client.find(Locator::Id(&id)).await?),
-                None => element.find_all(Locator::XPath("ancestor::form")).await?.pop(),
-            };
-            match form {
-                // The script moves a card without loading the page again.
-                Some(form)
-                    if browser.hands != Hands::NoScripts && form.attr("data-move").await?.is_some() =>
-                {
-                    Ok(false)
-                }
-                Some(form) => Ok(form.attr("method").await?.as_deref() != Some("dialog")),
-                None => Ok(false),
-            }
-        }
-        _ => Ok(false),
-    }
+/// What a click on an element will do, or nothing if the element is gone. The driver is asked only once: there are
+/// thousands of clicks.
+async fn outlook(browser: &Browser, element: &Element) -> Result<Option<Clicked>, CmdError> {
+    // The script moves a card without loading the page again.
+    let stays = if browser.hands == Hands::NoScripts { "" } else { "or @data-move" };
+    let form = format!("form[not(@method='dialog' {stays})]");
+    let path = format!(
+        "ancestor::html | self::a[@href and not(starts-with(@href, '#')) and not(@download)] | \
+         (self::button[not(@type) or @type='submit'] | self::input[@type='submit']) \
+         [@form = //{form}/@id or not(@form) and ancestor::{form}]"
+    );
+    // They are in the order of the document: first the document, then the element if it leads away.
+    let found = element.find_all(Locator::XPath(&path)).await?;
+    Ok(found.first().map(|document| Clicked { document: document.element_id(), leads_away: found.len() > 1 }))
 }
 
 /// The XPath of a link, a button or a menu that says exactly this.

@@ -228,10 +228,10 @@ impl Browser {
     }
 
     async fn text_now(&self) -> Result<String, CmdError> {
+        // The driver's own way to read an element takes ten times as long.
         if self.hands == Hands::NoScripts {
-            return self.first("body").await?.text().await;
+            return Ok(self.first("body").await?.prop("innerText").await?.unwrap_or_default());
         }
-        // The same for a small part of the cost.
         let text = self.client.execute("return document.body?.innerText ?? ''", Vec::new()).await?;
         Ok(text.as_str().unwrap_or_default().to_owned())
     }
