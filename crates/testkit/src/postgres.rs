@@ -3,10 +3,15 @@
 //! A watchdog shell holds the other end of a pipe. When this process ends, in whatever way, it stops the server
 //! and removes the directory: statics are never dropped, and a killed process runs no destructor.
 
+mod machine;
+mod processes;
+#[cfg(test)]
+mod tests;
+
 use std::fs;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +22,10 @@ use std::time::{Duration, Instant};
 
 use ::postgres::{Client, NoTls};
 
+pub(crate) use self::processes::start_watchdog;
+
+use self::machine::{fastest_directory, find_bin_dir, unprivileged_user};
+use self::processes::{children_of, is_running, signal};
 use crate::receiver::certificates::Authority;
 
 const START_LIMIT: Duration = Duration::from_mins(1);
@@ -24,13 +33,6 @@ const STOP_LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Another process can take the free port between our check and the server's bind.
 const PORT_TRIES: usize = 5;
-const MEMORY: &str = "/dev/shm";
-/// In kilobytes: far more than the tests with the most databases need.
-const ENOUGH_MEMORY: u64 = 8 << 20;
-/// The first version with ICU collations for a whole database.
-const OLDEST_MAJOR_VERSION: u32 = 15;
-const INSTALL_HINT: &str = "install the PostgreSQL server, version 15 or newer (Debian package `postgresql`), or run ./scripts/test, \
-     which does";
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -445,102 +447,6 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Reads the ids of servers to stop, line by line; at the end of the pipe it stops the last one and cleans up.
-const WATCHDOG: &str = r#"
-trap '' HUP INT TERM
-process=
-while read -r line; do process=$line; done
-if [ -n "$process" ]; then
-    kill -QUIT "$process" 2>/dev/null
-    tries=0
-    while grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$process/status" 2>/dev/null; do
-        tries=$((tries + 1))
-        [ "$tries" -eq 200 ] && kill -KILL "$process"
-        [ "$tries" -gt 250 ] && break
-        sleep 0.05
-    done
-fi
-# initdb may still be writing when the process died that early.
-for _ in 1 2 3 4 5; do
-    rm -rf "$1" 2>/dev/null
-    [ -e "$1" ] || break
-    sleep 1
-done
-"#;
-
-pub(crate) fn start_watchdog(directory: &Path) -> Child {
-    Command::new("sh")
-        .args(["-c", WATCHDOG, "rapport-postgres-watchdog"])
-        .arg(directory)
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        // Its own group, so that Ctrl-C in the terminal ends the tests but not the cleanup after them.
-        .process_group(0)
-        .spawn()
-        .expect("running sh")
-}
-
-/// Where a server may forget everything: in memory if there is room, because each test has hundreds of files there.
-fn fastest_directory() -> PathBuf {
-    let free = Command::new("df").args(["--output=avail", MEMORY]).output().ok().and_then(|output| {
-        String::from_utf8_lossy(&output.stdout).lines().last()?.trim().parse::<u64>().ok()
-    });
-    if free.is_some_and(|kilobytes| kilobytes >= ENOUGH_MEMORY) {
-        MEMORY.into()
-    } else {
-        std::env::temp_dir()
-    }
-}
-
-/// The newest installed version's programs, or those on the PATH.
-fn find_bin_dir() -> PathBuf {
-    let installed = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().filter_map(|entry| {
-        let major_version: u32 = entry.file_name().to_str()?.parse().ok()?;
-        Some((major_version, entry.path().join("bin")))
-    });
-    let newest = installed.filter(|(_, bin_dir)| has_server(bin_dir)).max();
-    if let Some((major_version, bin_dir)) = newest {
-        assert!(
-            major_version >= OLDEST_MAJOR_VERSION,
-            "the tests found only PostgreSQL {major_version}: {INSTALL_HINT}"
-        );
-        return bin_dir;
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .find(|bin_dir| has_server(bin_dir))
-        .unwrap_or_else(|| panic!("the tests need a PostgreSQL server and found none: {INSTALL_HINT}"))
-}
-
-fn has_server(bin_dir: &Path) -> bool {
-    ["initdb", "postgres"].iter().all(|program| bin_dir.join(program).is_file())
-}
-
-/// The user and group to run the server as, if this process, which created the directory, is root.
-fn unprivileged_user(directory: &Path) -> Option<(u32, u32)> {
-    let ourselves = fs::metadata(directory).expect("looking at the cluster directory").uid();
-    if ourselves != 0 {
-        return None;
-    }
-    let users = fs::read_to_string("/etc/passwd").expect("reading the users of this machine");
-    let find = |wanted: &str| {
-        users.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(':').collect();
-            let [name, _, user, group, ..] = fields[..] else { return None };
-            (name == wanted).then_some(())?;
-            Some((user.parse().ok()?, group.parse().ok()?))
-        })
-    };
-    let user = find("postgres").or_else(|| find("nobody"));
-    assert!(
-        user.is_some(),
-        "PostgreSQL does not run as root and there is no user `postgres`: {INSTALL_HINT}"
-    );
-    user
-}
-
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port");
     listener.local_addr().expect("the address of the free port").port()
@@ -551,153 +457,10 @@ pub(crate) fn on_a_plain_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn signal(name: &str, processes: &[u32]) {
-    // The shell's own `kill`, because a small machine has no other. It is fine if a process has just ended.
-    let _ = Command::new("sh")
-        .args(["-c", r#"name=$1; shift; for process; do kill -s "$name" "$process"; done"#, "kill", name])
-        .args(processes.iter().map(u32::to_string))
-        .stderr(Stdio::null())
-        .status()
-        .expect("running sh");
-}
-
-fn children_of(parent: u32) -> Vec<u32> {
-    let processes = fs::read_dir("/proc").expect("the processes of this machine").flatten();
-    processes
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&process| state_and_parent(process).is_some_and(|(_, its_parent)| its_parent == parent))
-        .collect()
-}
-
-/// A zombie has ended: if nothing reaps orphans, it stays in the list forever.
-fn is_running(process: u32) -> bool {
-    state_and_parent(process).is_some_and(|(state, _)| !matches!(state.as_str(), "Z" | "X"))
-}
-
-fn state_and_parent(process: u32) -> Option<(String, u32)> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before it is in parentheses and may hold anything, parentheses included.
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let mut fields = after_name.split(' ');
-    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
-}
-
 fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + limit;
     while !done() {
         assert!(Instant::now() < deadline, "waited {limit:?} for {what}");
         thread::sleep(POLL_INTERVAL);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Set for the copy of this test program that is started in order to be killed.
-    const VICTIM: &str = "RAPPORT_TESTKIT_VICTIM";
-
-    fn connect(url: &str) -> Client {
-        Client::connect(url, NoTls).expect("connecting to the fresh database")
-    }
-
-    fn row_count(client: &mut Client) -> i64 {
-        client.query_one("SELECT count(*) FROM kept", &[]).expect("counting the rows").get(0)
-    }
-
-    #[test]
-    fn the_shared_server_gives_every_test_an_empty_database() {
-        let server = PostgresServer::shared();
-        let (first, second) = (server.fresh_database(), server.fresh_database());
-        assert_ne!(first, second);
-
-        connect(&first).batch_execute("CREATE TABLE kept (id int)").expect("creating a table");
-        let mut client = connect(&second);
-        let one: i32 = client.query_one("SELECT 1", &[]).expect("select 1").get(0);
-        assert_eq!(one, 1);
-        let tables =
-            client.query_one("SELECT to_regclass('kept') IS NULL", &[]).expect("looking for a table");
-        assert!(tables.get::<_, bool>(0), "a table of the first database shows in the second");
-    }
-
-    #[test]
-    fn the_default_collation_is_not_byte_order() {
-        let mut client = connect(&PostgresServer::shared().fresh_database());
-        let row =
-            client.query_one("SELECT 'a' < 'B', 'a' < 'B' COLLATE \"C\"", &[]).expect("comparing letters");
-        assert_eq!((row.get(0), row.get(1)), (true, false));
-    }
-
-    #[test]
-    fn a_database_can_be_made_from_inside_a_runtime() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let url = runtime.block_on(async { PostgresServer::shared().fresh_database() });
-        connect(&url);
-    }
-
-    #[test]
-    fn a_hard_restart_keeps_what_was_committed_and_nothing_else() {
-        let server = PostgresServer::start(Options { durable: true });
-        let url = server.fresh_database();
-        let mut client = connect(&url);
-        client
-            .batch_execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)")
-            .expect("committing");
-        let mut transaction = client.transaction().expect("opening a transaction");
-        transaction.execute("INSERT INTO kept VALUES (3)", &[]).expect("inserting without a commit");
-
-        server.restart(Stop::Killed);
-
-        assert!(transaction.commit().is_err(), "the connection outlived the server");
-        assert_eq!(row_count(&mut connect(&url)), 2);
-        let recovered = fs::read_to_string(server.directory.join("log")).expect("reading the server's log");
-        assert!(recovered.contains("was not properly shut down"), "not a crash:\n{recovered}");
-    }
-
-    #[test]
-    fn dropping_a_server_stops_it_and_removes_its_files() {
-        let server = PostgresServer::start(Options::default());
-        let (directory, port) = (server.directory.clone(), server.port());
-        assert!(directory.exists());
-        drop(server);
-        assert!(!directory.exists());
-        assert!(std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
-    }
-
-    #[test]
-    fn a_killed_test_process_leaves_neither_server_nor_files() {
-        let note = tempfile::NamedTempFile::new().expect("a file for the victim's note");
-        let mut victim = Command::new(std::env::current_exe().expect("the path of this program"))
-            .args(["--exact", "postgres::tests::victim", "--ignored"])
-            .env(VICTIM, note.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("running the victim");
-        let mut written = String::new();
-        wait_until("the victim's server", START_LIMIT, || {
-            written = fs::read_to_string(note.path()).expect("reading the victim's note");
-            written.ends_with('\n')
-        });
-        let (directory, process) = written.trim_end().split_once('\t').expect("a directory and a process");
-        let process = process.parse().expect("a process id");
-        assert!(Path::new(directory).exists() && is_running(process));
-
-        victim.kill().expect("killing the victim");
-        victim.wait().expect("waiting for the victim");
-
-        wait_until("the victim's server to stop", STOP_LIMIT, || !is_running(process));
-        wait_until("the victim's directory to go", STOP_LIMIT, || !Path::new(directory).exists());
-    }
-
-    #[test]
-    #[ignore = "is started, and killed, by a_killed_test_process_leaves_neither_server_nor_files"]
-    fn victim() {
-        let Some(note) = std::env::var_os(VICTIM) else { return };
-        let server = PostgresServer::shared();
-        let process = server.processes().postmaster.as_ref().expect("a running server").id();
-        fs::write(note, format!("{}\t{process}\n", server.directory.display())).expect("writing the note");
-        loop {
-            thread::park();
-        }
     }
 }
