@@ -19,20 +19,38 @@ pub struct TestDatabase {
 /// What goes when the test ends.
 enum Kept {
     Directory(#[expect(dead_code, reason = "dropping it removes the files")] TempDir),
-    OnServer(String),
+    OnServer(&'static Server, String),
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let Self::OnServer(url) = self {
-            PostgresServer::shared().remove_when_unused(url);
+        if let Self::OnServer(server, url) = self {
+            (server.shared)().remove_when_unused(url);
         }
     }
 }
 
+/// A server, and the database on it that is copied.
+struct Server {
+    shared: fn() -> &'static PostgresServer,
+    template: OnceLock<String>,
+}
+
+static PLAIN: Server = Server { shared: PostgresServer::shared, template: OnceLock::new() };
+static OVER_TLS: Server = Server { shared: PostgresServer::shared_over_tls, template: OnceLock::new() };
+
 impl TestDatabase {
     /// One with the tables of this release and no rows.
     pub fn new(engine: Engine) -> Self {
+        Self::on(engine, &PLAIN)
+    }
+
+    /// The same, but PostgreSQL is reached over TLS, with everything verified.
+    pub fn over_tls(engine: Engine) -> Self {
+        Self::on(engine, &OVER_TLS)
+    }
+
+    fn on(engine: Engine, server: &'static Server) -> Self {
         match engine {
             Engine::Sqlite => {
                 let home = tempfile::tempdir().expect("a temporary directory");
@@ -41,8 +59,8 @@ impl TestDatabase {
                 Self { database: Database::Sqlite(path), _kept: Kept::Directory(home) }
             }
             Engine::Postgres => {
-                let url = PostgresServer::shared().copy_of(postgres_template());
-                Self { database: Database::Postgres(url.clone()), _kept: Kept::OnServer(url) }
+                let url = (server.shared)().copy_of(server.template());
+                Self { database: Database::Postgres(url.clone()), _kept: Kept::OnServer(server, url) }
             }
         }
     }
@@ -64,13 +82,14 @@ fn sqlite_template() -> &'static [u8] {
     })
 }
 
-fn postgres_template() -> &'static str {
-    static URL: OnceLock<String> = OnceLock::new();
-    URL.get_or_init(|| {
-        let url = PostgresServer::shared().fresh_database();
-        drop(opening::open(&patient(Database::Postgres(url.clone()))));
-        // They end by themselves, but a busy server may take longer than a copy waits.
-        PostgresServer::shared().terminate_sessions(&url);
-        url
-    })
+impl Server {
+    fn template(&self) -> &str {
+        self.template.get_or_init(|| {
+            let url = (self.shared)().fresh_database();
+            drop(opening::open(&patient(Database::Postgres(url.clone()))));
+            // They end by themselves, but a busy server may take longer than a copy waits.
+            (self.shared)().terminate_sessions(&url);
+            url
+        })
+    }
 }

@@ -42,6 +42,7 @@ pub use crate::archive::Archive;
 pub use crate::authenticator::Authenticator;
 pub use crate::browser::Browser;
 pub use crate::chance::Chance;
+pub use crate::database::{TestDatabase, patient};
 pub use crate::deadline::{Deadline, signal};
 pub use crate::disk::{Disk, DiskError};
 pub use crate::egress_proxy::{AskedTunnel, ProxyAnswer, TestEgressProxy};

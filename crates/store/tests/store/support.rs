@@ -12,8 +12,9 @@ use rapport_domain::id::{AccountId, CompanyId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 use rapport_store::{Config, Database, Error, Job, Lane, Snapshot, Store, Tx, Verdict, company};
+pub use rapport_testkit::patient;
 use rapport_testkit::postgres::plain;
-use rapport_testkit::{PostgresServer, open};
+use rapport_testkit::{Engine, PostgresServer, TestDatabase, open};
 
 /// Longer than any answer takes; only a missing answer reaches it.
 pub const LONG: Duration = Duration::from_mins(2);
@@ -36,16 +37,13 @@ pub fn with_one_writer(test: impl Fn(&World)) {
 }
 
 fn on_both_engines_with(change: impl Fn(&mut Config), test: impl Fn(&World)) {
-    for_each_database(|database| {
-        let mut config = Config::new(database.clone());
+    for engine in Engine::BOTH {
+        println!("on {engine}:");
+        let own = TestDatabase::over_tls(engine);
+        let mut config = Config::new(own.database.clone());
         change(&mut config);
-        test(&World { store: open(&config), database });
-    });
-}
-
-/// Doesn't reject what waits for its turn on a loaded machine.
-pub fn patient(database: Database) -> Config {
-    Config { max_wait: LONG, ..Config::new(database) }
+        test(&World { store: open(&config), database: own.database.clone() });
+    }
 }
 
 /// Gives an empty database of each engine to a test that opens it itself.
