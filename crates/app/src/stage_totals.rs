@@ -12,6 +12,8 @@ use crate::error::Error;
 
 /// Unchanged totals are written again after this long, so that "as of" stays true.
 const FRESH_SECONDS: i64 = 5 * 60;
+/// Accounts counted by one statement.
+const STEP: i64 = 5_000;
 
 /// When the totals of a company were last counted, on any node; `None` if none are stored.
 pub async fn counted_at(app: &App, company: CompanyId) -> Result<Option<Time>, Error> {
@@ -25,7 +27,7 @@ pub async fn counted_at(app: &App, company: CompanyId) -> Result<Option<Time>, E
 pub async fn recount(app: &App, company: CompanyId) -> Result<bool, Error> {
     let access = Access::System(company);
     let read = app.read(&access, Needs::Server, |snapshot, _| {
-        Ok((stage_totals::count_all(snapshot)?, stage_totals::kept(snapshot)?))
+        Ok((stage_totals::count_all(snapshot, STEP)?, stage_totals::kept(snapshot)?))
     });
     let (totals, kept) = read.await?.reply;
     // A large stage shows its stored total until a recount finds it small.

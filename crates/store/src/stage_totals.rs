@@ -3,6 +3,7 @@
 //! A stage of up to `LIVE_ACCOUNTS` is counted when it is shown, from its index alone. A larger one shows the
 //! last count from the background. Values in different currencies are never added up.
 
+use rapport_domain::id::AccountId;
 use rapport_domain::money::{Amount, Currency, Money};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
@@ -25,10 +26,17 @@ statements! {
                     CAST(coalesce(sum(value_amount % 1000000000), 0) AS BIGINT) FROM (\
                     SELECT value_currency, value_amount FROM account /*INDEXED BY account_by_status*/ \
                     WHERE company = $1 AND status = $2 ORDER BY id LIMIT 2001) AS few GROUP BY value_currency";
-    company ALL = "SELECT status, value_currency, count(*), \
-                   CAST(coalesce(sum(value_amount / 1000000000), 0) AS BIGINT), \
-                   CAST(coalesce(sum(value_amount % 1000000000), 0) AS BIGINT) \
-                   FROM account /*INDEXED BY account_by_status*/ WHERE company = $1 GROUP BY status, value_currency";
+    company STEP = "SELECT s.status, s.value_currency, count(*), \
+                    CAST(coalesce(sum(s.value_amount / 1000000000), 0) AS BIGINT), \
+                    CAST(coalesce(sum(s.value_amount % 1000000000), 0) AS BIGINT) \
+                    FROM (SELECT a.status, a.value_currency, a.value_amount \
+                    FROM account a /*INDEXED BY account_by_status*/ \
+                    WHERE a.company = $1 AND (a.status, a.id) > ($2, $3) ORDER BY a.status, a.id LIMIT $4) s \
+                    GROUP BY s.status, s.value_currency";
+    // Where the next step begins.
+    company END_OF_STEP = "SELECT a.status, a.id FROM account a /*INDEXED BY account_by_status*/ \
+                           WHERE a.company = $1 AND (a.status, a.id) > ($2, $3) \
+                           ORDER BY a.status, a.id LIMIT 1 OFFSET $4";
     company KEPT = "SELECT status, currency, accounts, amount, counted_at FROM stage_total WHERE company = $1 \
                     ORDER BY status, currency";
     company FORGET = "DELETE FROM stage_total WHERE company = $1 AND counted_at <> $2";
@@ -108,6 +116,17 @@ pub fn more_than(
     Ok((accounts > most).then_some((accounts, kept.counted_at)))
 }
 
+impl Total {
+    /// Adds more accounts with the same key. A sum beyond the range of an amount is the largest amount.
+    fn add(&mut self, more: &Self) {
+        self.accounts += more.accounts;
+        if let (Some(value), Some(more)) = (&mut self.value, &more.value) {
+            let sum = value.amount.ten_thousandths().saturating_add(more.amount.ten_thousandths());
+            value.amount = Amount::from_ten_thousandths(sum);
+        }
+    }
+}
+
 impl Kept {
     fn of_stage(&self, status: Status) -> Vec<Total> {
         self.totals.iter().filter(|total| total.status == status).copied().collect()
@@ -130,16 +149,23 @@ fn live(snapshot: &mut Snapshot, status: Status) -> Result<Vec<Total>, Error> {
     rows.into_iter().map(|mut row| read_sums(status, &mut row)).collect()
 }
 
-/// Counts every account of the company. The time grows with their number, so this is for the background.
-pub fn count_all(snapshot: &mut Snapshot) -> Result<Vec<Total>, Error> {
-    let rows = snapshot.query(&ALL, &[])?;
-    let mut totals = rows
-        .into_iter()
-        .map(|mut row| {
-            let status = row.take()?;
-            read_sums(status, &mut row)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+/// Counts every account of the company, `step` at a time. The time grows with their number, so this is for the background.
+/// The memory doesn't: SQLite sorts only the accounts of one step.
+pub fn count_all(snapshot: &mut Snapshot, step: i64) -> Result<Vec<Total>, Error> {
+    let mut totals: Vec<Total> = Vec::new();
+    let (mut status, mut account) = (String::new(), AccountId::from_bytes([0; 16]));
+    loop {
+        for mut row in snapshot.query(&STEP, values![&status, &account, step])? {
+            let part = read_sums(row.take()?, &mut row)?;
+            match totals.iter_mut().find(|total| key(total) == key(&part)) {
+                Some(total) => total.add(&part),
+                None => totals.push(part),
+            }
+        }
+        let end = snapshot.query_opt(&END_OF_STEP, values![&status, &account, step - 1])?;
+        let Some(mut end) = end else { break };
+        (status, account) = (end.take()?, end.take()?);
+    }
     totals.sort_unstable_by_key(key);
     Ok(totals)
 }

@@ -66,7 +66,6 @@ const READS_MORE: &[(&str, &str, &str)] = &[
     ("session::END_BY_SSO", "session", "once, when single sign-on is turned off"),
     ("session::PRUNE", "session", "a daily sweep over the sessions of the company"),
     ("session::TOUCH", "session", "in the background, over the sessions of the company"),
-    ("stage_totals::ALL", "account", "counts all accounts of the company, in the background"),
     ("import_data::DELETE_CHANGES", "import_change", "by account, and an account is in few imports"),
     ("mail::WITHDRAW", "mail", "the index contains only waiting mail"),
 ];

@@ -8,6 +8,8 @@ use rapport_store::stage_totals::{self, LIVE_ACCOUNTS, Stage};
 
 use crate::support::{World, new_account, on_both_engines, time};
 
+const STEP: i64 = 1_000;
+
 fn worth(number: u64, status: Status, amount: &str, currency: &str) -> Account {
     let amount = Amount::parse(amount).expect("an amount");
     let value = Money { amount, currency: Currency::parse(currency).expect("a currency") };
@@ -84,7 +86,7 @@ fn a_large_stage_shows_its_last_count() {
         let uncounted = stages(world, acme);
         assert_eq!(uncounted[0].accounts, CappedCount { count: LIVE_ACCOUNTS, capped: true });
         assert!(uncounted[0].values.is_empty());
-        let totals = world.read(acme, stage_totals::count_all);
+        let totals = world.read(acme, |snapshot| stage_totals::count_all(snapshot, STEP));
         assert!(stage_totals::has_large_stage(&totals));
         let kept = totals.clone();
         world.write(acme, move |tx| stage_totals::keep(tx, &kept, time(5))).expect("kept");
@@ -102,8 +104,39 @@ fn a_large_stage_shows_its_last_count() {
         );
         // A new count replaces the previous one completely.
         world.change("DELETE FROM account WHERE value_currency = 'USD'");
-        let totals = world.read(acme, stage_totals::count_all);
+        let totals = world.read(acme, |snapshot| stage_totals::count_all(snapshot, STEP));
         world.write(acme, move |tx| stage_totals::keep(tx, &totals, time(6))).expect("kept");
         assert_eq!(world.number("SELECT count(*) FROM stage_total WHERE currency = 'USD'"), 0);
+    });
+}
+
+#[test]
+fn a_count_in_steps_misses_nothing_and_counts_nothing_twice() {
+    on_both_engines(|world| {
+        let (acme, globex) = (world.company("acme"), world.company("globex"));
+        let greatest = "99999999999999.9999";
+        world.insert(acme, (0..5).map(|n| worth(n, Status::Customer, "2.5", "EUR")).collect());
+        world.insert(acme, (5..8).map(|n| worth(n, Status::Customer, "7", "JPY")).collect());
+        world.insert(acme, (8..12).map(|n| new_account(n, "No value")).collect());
+        world.insert(acme, (12..24).map(|n| worth(n, Status::Lost, greatest, "USD")).collect());
+        world.insert(globex, vec![worth(1, Status::Customer, "1", "EUR")]);
+        let count = |step| world.read(acme, move |snapshot| stage_totals::count_all(snapshot, step));
+        let at_once = count(STEP);
+        let shown = at_once.iter().map(|total| {
+            let value = total.value.map(|value| (value.currency.code(), value.amount.ten_thousandths()));
+            (total.status, total.accounts, value)
+        });
+        let expected = [
+            (Status::Prospect, 4, None),
+            (Status::Customer, 5, Some(("EUR", 125_000))),
+            (Status::Customer, 3, Some(("JPY", 210_000))),
+            (Status::Lost, 12, Some(("USD", i64::MAX))),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        // 24 accounts: steps of one account, some that end with a stage or with the company, and some that don't.
+        for step in [1, 2, 4, 5, 7, 12, 23, 24, 25] {
+            assert_eq!(count(step), at_once, "in steps of {step}");
+        }
+        assert_eq!(world.read(world.company("initech"), |snapshot| stage_totals::count_all(snapshot, 1)), []);
     });
 }
