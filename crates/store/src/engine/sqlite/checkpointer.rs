@@ -11,13 +11,15 @@
 //! - The other modes hold the write lock while they copy, sync and wait for readers.
 //!
 //! So the checkpointer copies with PASSIVE and then syncs the file itself, both while the writer works. It does so in
-//! small steps, because a commit has to wait for a sync that is under way. Once the log is long enough it asks the
-//! writer for a pause between two groups. During the pause it copies the little that is left, which makes SQLite sync
-//! the file, and then starts the log over (RESTART, which has nothing left to copy or sync by then). The pause ends
-//! when that is done, or at its limit, whatever the checkpointer is doing: the writer waits on a clock, not on the
-//! disk. If the sync takes longer, it continues while the writer works; the next try only has to sync what was added
-//! since, and the log has grown a little. If a reader holds a snapshot open, no further pause is requested until the
-//! reader has moved on.
+//! small steps, because a commit has to wait for a sync that is under way. Once the log is long enough and little of it
+//! is left to copy, it asks the writer for a pause between two groups. Groups keep their usual length at first: shorter
+//! ones leave less to do in the pause, but each pays for a commit, so requests wait longer behind them. They
+//! get shorter only if the disk needs that, after a try that failed. During the pause it copies the little that is
+//! left, which makes SQLite sync the file, and then starts the log over (RESTART, which has nothing left to copy or
+//! sync by then). The pause ends when that is done, or at its limit, whatever the checkpointer is doing: the writer
+//! waits on a clock, not on the disk. If the sync takes longer, it continues while the writer works; the next try only
+//! has to sync what was added since, and the log has grown a little. If a reader holds a snapshot open, no further
+//! pause is requested until the reader has moved on.
 //!
 //! A disk that syncs more slowly than the writer writes would never catch up. Past `FULL_FRAMES` the writer
 //! therefore pauses before every group, still with the same limit.
@@ -41,10 +43,10 @@ const LONG_FRAMES: u32 = 2 * RESTART_FRAMES;
 const SYNC_FRAMES: u32 = 1_024;
 /// A slow disk can't make the log grow much beyond this (512 MiB).
 const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
-/// How long the writer may be asked to pause: the shortest applies when the log has just become long enough,
-/// the longest at twice that length.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How much of the log may be left for a pause that comes between groups of the usual length (12 MiB).
+const PAUSE_FRAMES: u32 = 3 * SYNC_FRAMES;
+/// How long the writer may be asked to pause. A pause ends sooner if the log is started over sooner.
+const LONGEST_PAUSE: Duration = Duration::from_millis(150);
 /// How many times a restart is attempted before the checkpointer sleeps again.
 const TRIES: usize = 4;
 /// How many passes the checkpointer makes over newly added frames before it gives up on a pause for now.
@@ -116,8 +118,8 @@ impl Checkpointer {
     }
 
     fn round(&mut self) {
-        for _ in 0..TRIES {
-            let Some(progress) = self.copy_and_sync() else { return };
+        for attempt in 0..TRIES {
+            let Some(progress) = self.copy_and_sync(SYNC_FRAMES) else { return };
             self.has_more = !progress.is_complete();
             let is_stuck = self.stuck_at == Some(progress.copied) && !progress.is_complete();
             let is_blocked = is_stuck || !progress.is_nearly_complete();
@@ -125,8 +127,8 @@ impl Checkpointer {
             if progress.frames < RESTART_FRAMES || is_blocked {
                 return;
             }
-            let is_restarted = self.catch_up() && {
-                let end = self.log.pause(pause_limit(progress.frames));
+            let is_restarted = self.catch_up(attempt > 0) && {
+                let end = self.log.pause(LONGEST_PAUSE);
                 self.restart(end)
             };
             self.log.end_pause();
@@ -137,13 +139,16 @@ impl Checkpointer {
         }
     }
 
-    /// Gets close to the end of the log before the writer has to pause. The writer's groups are short meanwhile, so
-    /// each pass finds less. Returns whether a pause is worthwhile.
-    fn catch_up(&mut self) -> bool {
-        self.log.shorten_groups();
+    /// Gets close to the end of the log before the writer has to pause. If the writer's groups are short meanwhile, each
+    /// pass finds less. Returns whether a pause is worthwhile.
+    fn catch_up(&mut self, with_short_groups: bool) -> bool {
+        let least = if with_short_groups { SYNC_FRAMES } else { PAUSE_FRAMES };
+        if with_short_groups {
+            self.log.shorten_groups();
+        }
         for _ in 0..CATCHING_UP {
             let before = self.synced;
-            match self.copy_and_sync() {
+            match self.copy_and_sync(least) {
                 None => return false,
                 Some(progress) if self.synced == before || progress.frames > FULL_FRAMES => return true,
                 Some(_) => {}
@@ -152,15 +157,15 @@ impl Checkpointer {
         false
     }
 
-    /// Copies what nobody reads any more while the writer works, and syncs it once there is enough.
-    fn copy_and_sync(&mut self) -> Option<Progress> {
+    /// Copies what nobody reads any more while the writer works, and syncs it if at least this much isn't yet.
+    fn copy_and_sync(&mut self, least: u32) -> Option<Progress> {
         let progress = self.copy()?;
         if progress.copied < self.synced {
             // The log has started over.
             self.synced = 0;
         }
         // SQLite may have synced it, but only if the writer added nothing before the copy reached the end.
-        if progress.copied - self.synced >= SYNC_FRAMES {
+        if progress.copied - self.synced >= least {
             if let Err(error) = self.disk.sync() {
                 self.fail(&error);
                 return None;
@@ -250,8 +255,4 @@ impl Checkpointer {
             tracing::info!(frames, "the write-ahead log is short again");
         }
     }
-}
-
-fn pause_limit(frames: u32) -> Duration {
-    SHORTEST_PAUSE.saturating_mul(frames / RESTART_FRAMES).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
