@@ -40,7 +40,16 @@ pub enum Cell {
     Null,
     Int(i64),
     Text(String),
+    /// Most bytes are an id, which needs no allocation.
+    Id([u8; 16]),
+    /// Bytes of any other length.
     Bytes(Vec<u8>),
+}
+
+impl From<&[u8]> for Cell {
+    fn from(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or_else(|_| Self::Bytes(bytes.to_vec()), Self::Id)
+    }
 }
 
 /// A row that was read; its columns are taken in order.
@@ -50,8 +59,14 @@ pub struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(cells: Vec<Cell>) -> Self {
-        Self { cells: cells.into_iter() }
+    /// Reads this many columns. Collecting results would allocate again and again for a wide row, as it can't know
+    /// how many there are.
+    pub(crate) fn read<E>(width: usize, read: impl Fn(usize) -> Result<Cell, E>) -> Result<Self, E> {
+        let mut cells = Vec::with_capacity(width);
+        for column in 0..width {
+            cells.push(read(column)?);
+        }
+        Ok(Self { cells: cells.into_iter() })
     }
 
     /// The next column.
@@ -76,7 +91,7 @@ fn unexpected<T>(wanted: &str, cell: &Cell) -> Result<T, Error> {
         Cell::Null => "null",
         Cell::Int(_) => "an integer",
         Cell::Text(_) => "text",
-        Cell::Bytes(_) => "bytes",
+        Cell::Id(_) | Cell::Bytes(_) => "bytes",
     };
     Err(Error::fault(format!("expected {wanted} in a column, found {found}")))
 }
@@ -101,13 +116,17 @@ impl FromCell for String {
 
 impl FromCell for Vec<u8> {
     fn from_cell(cell: Cell) -> Result<Self, Error> {
-        if let Cell::Bytes(bytes) = cell { Ok(bytes) } else { unexpected("bytes", &cell) }
+        match cell {
+            Cell::Id(id) => Ok(id.to_vec()),
+            Cell::Bytes(bytes) => Ok(bytes),
+            other => unexpected("bytes", &other),
+        }
     }
 }
 
 impl FromCell for [u8; 16] {
     fn from_cell(cell: Cell) -> Result<Self, Error> {
-        Vec::from_cell(cell)?.try_into().map_err(|_| Error::fault("expected 16 bytes in a column"))
+        if let Cell::Id(id) = cell { Ok(id) } else { unexpected("16 bytes", &cell) }
     }
 }
 
@@ -163,6 +182,7 @@ impl<'a> From<&'a Cell> for Value<'a> {
             Cell::Null => Self::Null,
             Cell::Int(number) => Self::Int(*number),
             Cell::Text(text) => Self::Text(text),
+            Cell::Id(id) => Self::Bytes(id),
             Cell::Bytes(bytes) => Self::Bytes(bytes),
         }
     }
@@ -325,4 +345,31 @@ impl ToSql for Value<'_> {
 #[macro_export]
 macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::Value::from($value)),*] };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_any_length_are_read_as_they_were_and_only_sixteen_are_an_id() {
+        for length in [0, 1, 15, 16, 17, 32] {
+            let bytes = vec![7; length];
+            let cell = Cell::from(&bytes[..]);
+            assert_eq!(Value::from(&cell), Value::Bytes(&bytes), "{length}");
+            assert_eq!(Vec::from_cell(cell.clone()).unwrap(), bytes, "{length}");
+            let id = AccountId::from_cell(cell);
+            assert_eq!(id.ok(), (length == 16).then_some(AccountId::from_bytes([7; 16])), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_row_gives_its_columns_in_order_and_no_more() {
+        let cells = [Cell::Int(1), Cell::Null, Cell::Text("a".to_owned())];
+        let mut row = Row::read(cells.len(), |n| Ok::<_, Error>(cells[n].clone())).unwrap();
+        assert_eq!(row.take::<i64>().unwrap(), 1);
+        assert_eq!(row.take::<Option<i64>>().unwrap(), None);
+        assert_eq!(row.take::<String>().unwrap(), "a");
+        assert!(row.take::<i64>().is_err());
+    }
 }

@@ -53,12 +53,12 @@ impl Shape {
             (_, Cell::Int(number)) => number.into(),
             (Self::Json, Cell::Text(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
             (_, Cell::Text(text)) => text.into(),
-            (Self::Id(prefix), Cell::Bytes(bytes)) => id(prefix, &bytes),
-            (Self::Actor(kind), Cell::Bytes(bytes)) => {
+            (Self::Id(prefix), Cell::Id(bytes)) => id(prefix, &bytes),
+            (Self::Actor(kind), Cell::Id(bytes)) => {
                 let is_person = before.get(kind).is_some_and(|kind| kind == "person");
                 id(if is_person { PersonId::PREFIX } else { "crd_" }, &bytes)
             }
-            (Self::Entry(kind), Cell::Bytes(bytes)) => {
+            (Self::Entry(kind), Cell::Id(bytes)) => {
                 let prefix = match before.get(kind).and_then(Value::as_str) {
                     Some("contact") => ContactId::PREFIX,
                     Some("message") => MessageId::PREFIX,
@@ -66,6 +66,7 @@ impl Shape {
                 };
                 id(prefix, &bytes)
             }
+            (_, Cell::Id(bytes)) => id("", &bytes),
             (_, Cell::Bytes(bytes)) => id("", &bytes),
         }
     }
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn values_look_as_in_the_api() {
         let account = AccountId::from_bytes([7; 16]);
-        let bytes = || Cell::Bytes(account.as_bytes().to_vec());
+        let bytes = || Cell::from(&account.as_bytes()[..]);
         let text = |text: &str| Cell::Text(text.to_owned());
         let person = PersonId::from_bytes([7; 16]).to_string();
         let token = account.to_string().replace("acc_", "crd_");

@@ -468,9 +468,9 @@ fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 }
 
 fn row(found: &tokio_postgres::Row) -> Result<Row, Error> {
-    let cells = found.columns().iter().enumerate().map(|(n, column)| {
+    Row::read(found.len(), |n| {
         let bad = |error: tokio_postgres::Error| Error::fault(error.to_string());
-        Ok(match *column.type_() {
+        Ok(match *found.columns()[n].type_() {
             PgType::INT8 => found.try_get::<_, Option<i64>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Int),
             PgType::INT4 => {
                 let number = found.try_get::<_, Option<i32>>(n).map_err(bad)?;
@@ -480,12 +480,11 @@ fn row(found: &tokio_postgres::Row) -> Result<Row, Error> {
                 found.try_get::<_, Option<String>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Text)
             }
             PgType::BYTEA => {
-                found.try_get::<_, Option<Vec<u8>>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Bytes)
+                found.try_get::<_, Option<&[u8]>>(n).map_err(bad)?.map_or(Cell::Null, Cell::from)
             }
             ref other => return Err(Error::fault(format!("columns of type {other} are not supported"))),
         })
-    });
-    cells.collect::<Result<Vec<_>, _>>().map(Row::new)
+    })
 }
 
 fn named(sql: &str, error: Error) -> Error {

@@ -81,7 +81,8 @@ mod tests {
     fn the_oldest_running_transaction_is_the_limit() {
         let row = |running: Option<i64>| {
             let running = running.map_or(Cell::Null, Cell::Int);
-            Row::new(vec![Cell::Int(1_000), Cell::Int(50), running])
+            let cells = [Cell::Int(1_000), Cell::Int(50), running];
+            Row::read(cells.len(), |n| Ok::<_, Error>(cells[n].clone())).unwrap()
         };
         for (running, expected) in [
             (vec![None], 1_050),

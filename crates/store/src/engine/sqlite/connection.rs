@@ -77,22 +77,26 @@ impl Conn {
 
     fn rows(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         let mut statement = self.statement(sql)?;
-        collect(&mut statement, values).map_err(|error| named(sql, error))
+        let mut found = Vec::new();
+        collect(&mut statement, values, &mut found).map_err(|error| named(sql, error))?;
+        Ok(found)
     }
 }
 
-fn collect(statement: &mut rusqlite::CachedStatement, values: &[Value]) -> rusqlite::Result<Vec<Row>> {
+fn collect(
+    statement: &mut rusqlite::CachedStatement,
+    values: &[Value],
+    found: &mut Vec<Row>,
+) -> rusqlite::Result<()> {
     for (n, value) in values.iter().enumerate() {
         statement.raw_bind_parameter(n + 1, value)?;
     }
     let width = statement.column_count();
-    let mut found = Vec::new();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        let cells = (0..width).map(|n| row.get_ref(n).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
-        found.push(Row::new(cells));
+        found.push(Row::read(width, |n| row.get_ref(n).map(cell))?);
     }
-    Ok(found)
+    Ok(())
 }
 
 fn cell(value: ValueRef) -> Cell {
@@ -102,7 +106,7 @@ fn cell(value: ValueRef) -> Cell {
         #[expect(clippy::cast_possible_truncation, reason = "no column holds a float; sums are whole")]
         ValueRef::Real(number) => Cell::Int(number as i64),
         ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+        ValueRef::Blob(bytes) => bytes.into(),
     }
 }
 
@@ -153,7 +157,7 @@ impl Connection for Conn {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
             all[values.len()] = *key;
-            found.extend(collect(&mut prepared, &all).map_err(|error| named(sql, error))?);
+            collect(&mut prepared, &all, &mut found).map_err(|error| named(sql, error))?;
         }
         Ok(found)
     }
@@ -210,8 +214,7 @@ impl Conn {
                 let before = found.len();
                 let mut rows = prepared.raw_query();
                 while let Some(row) = rows.next()? {
-                    let cells = (0..returns).map(|n| row.get_ref(n).map(cell));
-                    found.push(Row::new(cells.collect::<rusqlite::Result<Vec<_>>>()?));
+                    found.push(Row::read(returns, |n| row.get_ref(n).map(cell))?);
                 }
                 found.len() - before
             };
