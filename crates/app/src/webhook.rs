@@ -70,7 +70,7 @@ impl Command for CreateWebhook {
             id: cx.id(),
             url: url.as_str().to_owned(),
             description: description.clone(),
-            events: events.clone(),
+            events: *events,
             switch: Switch::Enabled,
             failure_streak: 0,
             proven: false,

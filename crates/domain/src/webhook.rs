@@ -1,6 +1,7 @@
 //! Webhooks: a company's settings for a receiver, and the effect of failures.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde_json::{Map, Value};
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
@@ -40,9 +41,33 @@ pub const SELECTABLE: [Kind; 7] = [
 /// The name of the schema of those kinds.
 const SELECTABLE_KIND: &str = "SelectableEvent";
 
-/// A non-empty selection of event kinds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection(Vec<Kind>);
+/// A non-empty selection of event kinds, each once, in the order they were given. Every event reads the selections of
+/// all webhooks of its company, so they are kept in place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Selection {
+    /// The first `count` are selected; the others are always the same.
+    kinds: [Kind; Kind::ALL.len()],
+    count: usize,
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_list().entries(self.kinds()).finish()
+    }
+}
+
+impl FromIterator<Kind> for Selection {
+    fn from_iter<I: IntoIterator<Item = Kind>>(kinds: I) -> Self {
+        let mut selection = Self { kinds: [Kind::ALL[0]; Kind::ALL.len()], count: 0 };
+        for kind in kinds {
+            if !selection.includes(kind) {
+                selection.kinds[selection.count] = kind;
+                selection.count += 1;
+            }
+        }
+        selection
+    }
+}
 
 impl PartialSchema for Selection {
     fn schema() -> RefOr<Schema> {
@@ -66,27 +91,22 @@ impl ToSchema for Selection {
 impl Selection {
     pub fn from_json(value: &Value) -> Result<Self, Fault> {
         let not_allowed = || Fault::not_one_of("unknown_event", SELECTABLE.map(Kind::as_str));
-        let mut chosen = Vec::new();
-        for item in as_array(value)? {
-            let kind = Kind::parse(as_str(item)?)
-                .filter(|kind| SELECTABLE.contains(kind))
-                .ok_or_else(not_allowed)?;
-            if !chosen.contains(&kind) {
-                chosen.push(kind);
-            }
-        }
-        if chosen.is_empty() {
+        let chosen = as_array(value)?.iter().map(|item| {
+            Kind::parse(as_str(item)?).filter(|kind| SELECTABLE.contains(kind)).ok_or_else(not_allowed)
+        });
+        let chosen: Self = chosen.collect::<Result<_, _>>()?;
+        if chosen.kinds().is_empty() {
             return Err(Fault::new("empty", "must include at least one event"));
         }
-        Ok(Self(chosen))
+        Ok(chosen)
     }
 
     pub fn includes(&self, kind: Kind) -> bool {
-        self.0.contains(&kind)
+        self.kinds().contains(&kind)
     }
 
     pub fn kinds(&self) -> &[Kind] {
-        &self.0
+        &self.kinds[..self.count]
     }
 
     /// Whether it includes all events, which doesn't say anything about the opt-in kinds.
@@ -96,11 +116,11 @@ impl Selection {
 
     /// The stored form: the wire values, joined by commas.
     pub fn to_stored(&self) -> String {
-        self.0.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
+        self.kinds().iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
     }
 
     pub fn from_stored(text: &str) -> Self {
-        Self(text.split(',').filter_map(Kind::parse).collect())
+        text.split(',').filter_map(Kind::parse).collect()
     }
 }
 
@@ -317,7 +337,7 @@ mod tests {
             id: WebhookId::from_bytes([1; 16]),
             url: "https://example.com/".to_owned(),
             description: String::new(),
-            events: Selection(vec![Kind::AccountCreated]),
+            events: Selection::from_iter([Kind::AccountCreated]),
             switch: Switch::Enabled,
             failure_streak: 0,
             proven: false,
@@ -384,6 +404,11 @@ mod tests {
         assert_eq!(
             read(json!(["account.created", "account.created"])).unwrap().kinds(),
             [Kind::AccountCreated]
+        );
+        assert_eq!(
+            read(json!(["message.inbound", "account.created", "message.inbound"])).unwrap().kinds(),
+            [Kind::MessageInbound, Kind::AccountCreated],
+            "in the order they were given"
         );
         assert_eq!(read(json!([])).unwrap_err().code, "empty");
         assert_eq!(read(json!(["webhook.test"])).unwrap_err().code, "unknown_event");

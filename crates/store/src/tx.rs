@@ -16,6 +16,8 @@ use crate::value::{Row, Value};
 /// The operations of an engine's connection inside an open transaction.
 pub(crate) trait Connection {
     fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error>;
+    /// Hands out the rows one by one, without a copy of what they hold.
+    fn each(&mut self, statement: &Statement, values: &[Value], take: &mut Take) -> Result<(), Error>;
     /// Runs SQL composed at run time from constant parts; parameters as in a statement.
     fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error>;
@@ -43,6 +45,9 @@ pub(crate) trait Connection {
     fn settled(&mut self, company: CompanyId) -> Result<i64, Error>;
 }
 
+/// Takes the columns of one row, which are gone after it.
+pub(crate) type Take<'t> = dyn FnMut(&[Value]) -> Result<(), Error> + 't;
+
 /// One company's data at one moment. Read-only.
 pub struct Snapshot<'c> {
     connection: &'c mut dyn Connection,
@@ -69,6 +74,17 @@ impl<'c> Snapshot<'c> {
         values: &[Value],
     ) -> Result<Option<Row>, Error> {
         Ok(self.query(statement, values)?.into_iter().next())
+    }
+
+    /// Hands out the rows one by one, without a copy of what they hold: for many rows on the hot path.
+    pub(crate) fn each(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        mut take: impl FnMut(&[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let company = self.company;
+        with_scope(statement, company, values, |values| self.connection.each(statement, values, &mut take))
     }
 
     /// Runs a query with `= ANY($n)`, where `$n` is its last parameter. Rows come in any order.

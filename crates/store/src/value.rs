@@ -46,11 +46,32 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-impl From<&[u8]> for Cell {
-    fn from(bytes: &[u8]) -> Self {
-        bytes.try_into().map_or_else(|_| Self::Bytes(bytes.to_vec()), Self::Id)
+impl From<Value<'_>> for Cell {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Int(number) => Self::Int(number),
+            Value::Text(text) => Self::Text(text.to_owned()),
+            Value::Bytes(bytes) => bytes.try_into().map_or_else(|_| Self::Bytes(bytes.to_vec()), Self::Id),
+        }
     }
 }
+
+/// Hands out this many columns of a row without a copy of what they hold.
+pub(crate) fn hand_out<'v>(
+    width: usize,
+    read: impl Fn(usize) -> Result<Value<'v>, Error>,
+    take: impl FnOnce(&[Value]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut columns = [Value::Null; MAX_HANDED_OUT];
+    let columns = columns.get_mut(..width).ok_or_else(|| Error::fault("a row has too many columns"))?;
+    for (n, column) in columns.iter_mut().enumerate() {
+        *column = read(n)?;
+    }
+    take(columns)
+}
+
+const MAX_HANDED_OUT: usize = 8;
 
 /// A row that was read; its columns are taken in order.
 #[derive(Debug, Clone)]
@@ -355,7 +376,7 @@ mod tests {
     fn bytes_of_any_length_are_read_as_they_were_and_only_sixteen_are_an_id() {
         for length in [0, 1, 15, 16, 17, 32] {
             let bytes = vec![7; length];
-            let cell = Cell::from(&bytes[..]);
+            let cell = Cell::from(Value::Bytes(&bytes));
             assert_eq!(Value::from(&cell), Value::Bytes(&bytes), "{length}");
             assert_eq!(Vec::from_cell(cell.clone()).unwrap(), bytes, "{length}");
             let id = AccountId::from_cell(cell);
@@ -371,5 +392,18 @@ mod tests {
         assert_eq!(row.take::<Option<i64>>().unwrap(), None);
         assert_eq!(row.take::<String>().unwrap(), "a");
         assert!(row.take::<i64>().is_err());
+    }
+
+    #[test]
+    fn columns_are_handed_out_in_order_up_to_a_limit() {
+        let number = |n: usize| i64::try_from(n).map(Value::Int).map_err(|_| Error::fault("a large number"));
+        let mut taken = Vec::new();
+        let mut take = |columns: &[Value]| {
+            taken = columns.iter().map(|column| Cell::from(*column)).collect();
+            Ok(())
+        };
+        hand_out(MAX_HANDED_OUT, number, &mut take).unwrap();
+        assert!(hand_out(MAX_HANDED_OUT + 1, number, &mut take).is_err());
+        assert_eq!(taken, (0..8).map(Cell::Int).collect::<Vec<_>>());
     }
 }

@@ -118,18 +118,35 @@ pub struct Subscriber {
 
 /// All webhooks of the company as subscribers of events.
 pub fn subscribers(snapshot: &mut Snapshot) -> Result<Vec<Subscriber>, Error> {
-    let rows = snapshot.query(&SUBSCRIBERS, &[])?;
-    rows.into_iter()
-        .map(|mut row| {
-            let (id, events) = (row.take()?, row.take::<String>()?);
-            let enabled = row.take()?;
-            let (proven, failure_streak) = (row.take()?, row.take()?);
-            let standing = Standing::of(proven, failure_streak);
-            let filters: String = row.take()?;
-            let filter = (!filters.is_empty()).then(|| Box::new(EventFilter::from_stored(&filters)));
-            Ok(Subscriber { id, selection: Selection::from_stored(&events), enabled, standing, filter })
-        })
-        .collect()
+    let mut found = Vec::new();
+    // Most webhooks select the same as the one before.
+    let (mut read, mut selection) = (String::new(), Selection::from_stored(""));
+    snapshot.each(&SUBSCRIBERS, &[], |columns| {
+        let [
+            Value::Bytes(id),
+            Value::Text(events),
+            Value::Int(enabled),
+            Value::Int(proven),
+            Value::Int(failure_streak),
+            Value::Text(filters),
+        ] = *columns
+        else {
+            return Err(Error::fault("a webhook's columns are not what was asked for"));
+        };
+        let id = id.try_into().map_err(|_| Error::fault("a webhook's id is not 16 bytes long"))?;
+        if events != read {
+            (read, selection) = (events.to_owned(), Selection::from_stored(events));
+        }
+        found.push(Subscriber {
+            id: WebhookId::from_bytes(id),
+            selection,
+            enabled: enabled != 0,
+            standing: Standing::of(proven != 0, failure_streak),
+            filter: (!filters.is_empty()).then(|| Box::new(EventFilter::from_stored(filters))),
+        });
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// What the webhooks of the company select, one selection each.

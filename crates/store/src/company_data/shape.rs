@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn values_look_as_in_the_api() {
         let account = AccountId::from_bytes([7; 16]);
-        let bytes = || Cell::from(&account.as_bytes()[..]);
+        let bytes = || Cell::Id(*account.as_bytes());
         let text = |text: &str| Cell::Text(text.to_owned());
         let person = PersonId::from_bytes([7; 16]).to_string();
         let token = account.to_string().replace("acc_", "crd_");

@@ -30,8 +30,8 @@ use crate::migrate;
 use crate::migrate::progress::{Progress, Teller};
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
 use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
-use crate::tx::{AfterCommit, Connection};
-use crate::value::{Cell, Row, Type, Value};
+use crate::tx::{AfterCommit, Connection, Take};
+use crate::value::{Cell, Row, Type, Value, hand_out};
 use address::Address;
 
 /// Every statement finds its rows by an index that its keys are bound to, and has few driving keys. So plans
@@ -205,9 +205,16 @@ impl Conn {
     }
 
     fn rows(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        self.found(sql, values)?.iter().map(row).collect()
+    }
+
+    fn found(
+        &mut self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, Error> {
         let statement = self.prepare(sql)?;
-        let rows = self.link.query(&statement, values).map_err(|error| named(sql, error))?;
-        rows.iter().map(row).collect()
+        self.link.query(&statement, values).map_err(|error| named(sql, error))
     }
 
     fn read(&mut self, read: crate::queue::Read) {
@@ -376,6 +383,13 @@ impl Connection for Conn {
         self.rows(statement.sql, &parameters(values))
     }
 
+    fn each(&mut self, statement: &Statement, values: &[Value], take: &mut Take) -> Result<(), Error> {
+        for row in self.found(statement.sql, &parameters(values))? {
+            hand_out(row.len(), |n| value(&row, n), &mut *take)?;
+        }
+        Ok(())
+    }
+
     fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         self.rows(sql, &parameters(values))
     }
@@ -468,23 +482,18 @@ fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 }
 
 fn row(found: &tokio_postgres::Row) -> Result<Row, Error> {
-    Row::read(found.len(), |n| {
-        let bad = |error: tokio_postgres::Error| Error::fault(error.to_string());
-        Ok(match *found.columns()[n].type_() {
-            PgType::INT8 => found.try_get::<_, Option<i64>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Int),
-            PgType::INT4 => {
-                let number = found.try_get::<_, Option<i32>>(n).map_err(bad)?;
-                number.map_or(Cell::Null, |number| Cell::Int(i64::from(number)))
-            }
-            PgType::TEXT => {
-                found.try_get::<_, Option<String>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Text)
-            }
-            PgType::BYTEA => {
-                found.try_get::<_, Option<&[u8]>>(n).map_err(bad)?.map_or(Cell::Null, Cell::from)
-            }
-            ref other => return Err(Error::fault(format!("columns of type {other} are not supported"))),
-        })
-    })
+    Row::read(found.len(), |n| value(found, n).map(Cell::from))
+}
+
+fn value(found: &tokio_postgres::Row, n: usize) -> Result<Value<'_>, Error> {
+    let value = match *found.columns()[n].type_() {
+        PgType::INT8 => found.try_get::<_, Option<i64>>(n).map(Value::from),
+        PgType::INT4 => found.try_get::<_, Option<i32>>(n).map(|number| number.map(i64::from).into()),
+        PgType::TEXT => found.try_get::<_, Option<&str>>(n).map(Value::from),
+        PgType::BYTEA => found.try_get::<_, Option<&[u8]>>(n).map(Value::from),
+        ref other => return Err(Error::fault(format!("columns of type {other} are not supported"))),
+    };
+    value.map_err(|error| Error::fault(error.to_string()))
 }
 
 fn named(sql: &str, error: Error) -> Error {

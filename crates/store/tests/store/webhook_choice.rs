@@ -3,6 +3,7 @@
 use rapport_domain::event_filter::EventFilter;
 use rapport_domain::id::{CompanyId, WebhookId};
 use rapport_domain::opt_in::OptIn;
+use rapport_domain::standing::Standing;
 use rapport_domain::webhook::{Selection, Switch, Webhook};
 use rapport_domain::webhook_header::Header;
 use rapport_store::sealed::{self, Owner};
@@ -97,5 +98,20 @@ fn a_company_notes_what_its_webhooks_ask_for() {
         world.write(acme, move |tx| company::set_opt_in(tx, wanted)).expect("noted");
         let noted = |id| world.read(id, company::get).expect("a company").opt_in;
         assert_eq!((noted(acme), noted(other)), (wanted, OptIn::default()));
+    });
+}
+
+#[test]
+fn every_subscriber_has_its_own_selection() {
+    on_both_engines(|world| {
+        let acme = world.company("acme");
+        let (created, both) = (["account.created"], ["message.inbound", "account.created"]);
+        let chosen: [&[&str]; 5] = [&created, &both, &both, &created, &["account.updated"]];
+        let ids: Vec<_> = (1..).zip(chosen).map(|(n, kinds)| insert(world, acme, n, kinds)).collect();
+        let found = world.read(acme, webhook::subscribers);
+        assert_eq!(found.iter().map(|subscriber| subscriber.id).collect::<Vec<_>>(), ids);
+        let selected = found.iter().map(|subscriber| subscriber.selection.to_stored());
+        assert_eq!(selected.collect::<Vec<_>>(), chosen.map(|kinds| kinds.join(",")));
+        assert!(found.iter().all(|subscriber| subscriber.enabled && subscriber.standing == Standing::New));
     });
 }

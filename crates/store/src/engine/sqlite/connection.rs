@@ -12,8 +12,8 @@ use super::from_sqlite;
 use crate::dialect;
 use crate::error::Error;
 use crate::statement::{DeleteMany, InsertMany, Numbering, Statement, UpdateMany};
-use crate::tx::Connection;
-use crate::value::{Cell, Row, Value};
+use crate::tx::{Connection, Take};
+use crate::value::{Cell, Row, Value, hand_out};
 
 pub struct Conn {
     pub sqlite: Sqlite,
@@ -88,31 +88,49 @@ fn collect(
     values: &[Value],
     found: &mut Vec<Row>,
 ) -> rusqlite::Result<()> {
-    for (n, value) in values.iter().enumerate() {
-        statement.raw_bind_parameter(n + 1, value)?;
-    }
+    bind(statement, values)?;
     let width = statement.column_count();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        found.push(Row::read(width, |n| row.get_ref(n).map(cell))?);
+        found.push(Row::read(width, |n| value(row, n).map(Cell::from))?);
     }
     Ok(())
 }
 
-fn cell(value: ValueRef) -> Cell {
-    match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Int(number),
-        #[expect(clippy::cast_possible_truncation, reason = "no column holds a float; sums are whole")]
-        ValueRef::Real(number) => Cell::Int(number as i64),
-        ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => bytes.into(),
+fn bind(statement: &mut rusqlite::CachedStatement, values: &[Value]) -> rusqlite::Result<()> {
+    for (n, value) in values.iter().enumerate() {
+        statement.raw_bind_parameter(n + 1, value)?;
     }
+    Ok(())
+}
+
+fn value<'r>(row: &'r rusqlite::Row, n: usize) -> rusqlite::Result<Value<'r>> {
+    Ok(match row.get_ref(n)? {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Int(number),
+        #[expect(clippy::cast_possible_truncation, reason = "no column holds a float; sums are whole")]
+        ValueRef::Real(number) => Value::Int(number as i64),
+        text @ ValueRef::Text(_) => Value::Text(text.as_str()?),
+        ValueRef::Blob(bytes) => Value::Bytes(bytes),
+    })
 }
 
 impl Connection for Conn {
     fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error> {
         self.rows(statement.sqlite(), values)
+    }
+
+    fn each(&mut self, statement: &Statement, values: &[Value], take: &mut Take) -> Result<(), Error> {
+        let sql = statement.sqlite();
+        let named = |error| named(sql, error);
+        let mut prepared = self.statement(sql)?;
+        bind(&mut prepared, values).map_err(named)?;
+        let width = prepared.column_count();
+        let mut rows = prepared.raw_query();
+        while let Some(row) = rows.next().map_err(named)? {
+            hand_out(width, |n| value(row, n).map_err(named), &mut *take)?;
+        }
+        Ok(())
     }
 
     fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
@@ -135,13 +153,8 @@ impl Connection for Conn {
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {
         let sql = statement.sqlite();
         let mut prepared = self.statement(sql)?;
-        let mut run = || {
-            for (n, value) in values.iter().enumerate() {
-                prepared.raw_bind_parameter(n + 1, value)?;
-            }
-            prepared.raw_execute()
-        };
-        run().map(|count| count as u64).map_err(|error| named(sql, error))
+        let run = bind(&mut prepared, values).and_then(|()| prepared.raw_execute());
+        run.map(|count| count as u64).map_err(|error| named(sql, error))
     }
 
     fn query_keys(
@@ -214,7 +227,7 @@ impl Conn {
                 let before = found.len();
                 let mut rows = prepared.raw_query();
                 while let Some(row) = rows.next()? {
-                    found.push(Row::read(returns, |n| row.get_ref(n).map(cell))?);
+                    found.push(Row::read(returns, |n| value(row, n).map(Cell::from))?);
                 }
                 found.len() - before
             };
