@@ -10,6 +10,7 @@ use fantoccini::error::CmdError;
 use serde_json::{Value, json};
 
 use crate::Browser;
+use crate::chromium::Command;
 use crate::sight::Look;
 
 const TAB: char = '\u{e004}';
@@ -24,6 +25,24 @@ const FOCUS_LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// No page needs more steps than this from anywhere to anywhere.
 const STEPS: usize = 400;
+/// Where the focus is, as the target sees it. One look says it all, because there are thousands of steps.
+const FOCUS: &str = "
+    const [target] = arguments; const here = document.activeElement; const starts = here === document.body;
+    const follows = (one, other) => !!(one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
+    const group = (one) => one.type === 'radio' ? one.name : NaN;
+    const all = document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]');
+    const isStop = (one) => one.tabIndex >= 0 && !one.disabled && one.type !== 'radio' && one.checkVisibility();
+    const isBetween = (one) => (starts || follows(here, one)) && follows(one, target);
+    const style = getComputedStyle(target);
+    return {
+        there: here === target,
+        shown: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none',
+        date: ['date', 'datetime-local'].includes(target.type),
+        grouped: here.form === target.form && group(here) === group(target),
+        at_start: starts && !!target.closest('#content') && !!document.querySelector('a.skip'),
+        below: !starts && follows(target, here),
+        stops: [...all].filter((one) => isBetween(one) && isStop(one)).length,
+    }";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hands {
@@ -107,7 +126,24 @@ impl Browser {
         if self.hands == Hands::Keyboard && !is_date {
             field.send_keys(SELECT_ALL).await?;
         }
-        field.send_keys(&keys).await.map(Look::Found)
+        if is_date {
+            return field.send_keys(&keys).await.map(Look::Found);
+        }
+        self.type_into(field, &keys).await.map(Look::Found)
+    }
+
+    /// Types the first character and inserts the rest at once. The browser takes three events for a key, and draws after
+    /// each of them.
+    async fn type_into(&self, field: &Element, text: &str) -> Result<(), CmdError> {
+        let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+        field.send_keys(first).await?;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        self.client.issue_cmd(Command("Input.insertText", json!({ "text": rest }))).await?;
+        let held = field.prop("value").await?.unwrap_or_default();
+        // The focus had been taken away in between.
+        if held == first { field.send_keys(rest).await } else { Ok(()) }
     }
 
     /// Chooses an option by its value.
@@ -141,93 +177,64 @@ impl Browser {
 
     /// Steps through the page until an element has the focus, and checks that the focus shows.
     async fn reach(&self, target: &Element) -> Result<(), CmdError> {
-        let shows = "const [target] = arguments; const style = getComputedStyle(target);
-            if (document.activeElement !== target) return null;
-            return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none'";
         let since = Instant::now();
+        let (mut steps, mut has_skipped, mut goes_back) = (0, false, false);
         loop {
-            self.step_to(target).await?;
-            match self.ask(shows, vec![json!(target)]).await? {
-                Value::Bool(true) => return Ok(()),
-                // A live update took the focus away, or the stylesheet is still on its way.
-                _ if since.elapsed() < FOCUS_LIMIT => tokio::time::sleep(POLL_INTERVAL).await,
-                _ => panic!("the focus does not show at {}", target.html(false).await?),
+            let focus = self.ask(FOCUS, vec![json!(target)]).await?;
+            let is = |what: &str| focus[what] == json!(true);
+            if is("there") && is("date") && goes_back {
+                self.enter_again(target).await?;
+                goes_back = false;
+            } else if is("there") && is("shown") {
+                return Ok(());
+            } else if is("there") {
+                // The stylesheet is still on its way.
+                assert!(
+                    since.elapsed() < FOCUS_LIMIT,
+                    "the focus does not show at {}",
+                    target.html(false).await?
+                );
+                tokio::time::sleep(POLL_INTERVAL).await;
+            } else {
+                assert!(steps < STEPS, "the keyboard does not reach {}", target.html(false).await?);
+                steps += 1;
+                // Only one radio button of a group is a step; the arrow keys lead to the others.
+                if is("grouped") {
+                    self.press(DOWN).await;
+                } else if is("at_start") && !has_skipped {
+                    has_skipped = true;
+                    self.skip_the_frame().await?;
+                } else if is("below") {
+                    // A person who sees that the target is further up goes back.
+                    goes_back = true;
+                    self.press_with(SHIFT, TAB).await;
+                } else {
+                    // As often as is certainly needed, without a look at the page each time.
+                    let stops = focus["stops"].as_u64().and_then(|stops| usize::try_from(stops).ok());
+                    let certain = stops.unwrap_or(0).saturating_sub(1).max(1);
+                    self.press(&TAB.to_string().repeat(certain)).await;
+                }
             }
         }
     }
 
-    async fn step_to(&self, target: &Element) -> Result<(), CmdError> {
-        // Only one radio button of a group is a step; the arrow keys lead to the others.
-        let near = "const [target] = arguments; const here = document.activeElement;
-            const grouped = (one) => one.type === 'radio' ? one.name : NaN;
-            return here === target || here.form === target.form && grouped(here) === grouped(target)";
-        self.skip_the_frame(target).await?;
-        // A person who sees that the target is further up goes back.
-        let is_above = "const [target] = arguments; const here = document.activeElement;
-            return here !== document.body && !!(target.compareDocumentPosition(here) & Node.DOCUMENT_POSITION_FOLLOWING)";
-        let is_above = self.ask(is_above, vec![json!(target)]).await? == json!(true);
-        if is_above {
-            let back = async |browser: &Self| browser.press_with(SHIFT, TAB).await;
-            self.step(back, near, target).await?;
-            if is_date(target.attr("type").await?.as_deref()) {
-                // The field is entered at its end, but written from its beginning.
-                self.step(back, "return document.activeElement !== arguments[0]", target).await?;
-                self.press(&TAB.to_string()).await;
-            }
-        } else {
-            self.hurry_to(target).await?;
-            self.step(async |browser| browser.press(&TAB.to_string()).await, near, target).await?;
+    /// A date field that was entered at its end is entered again at its beginning, where it is written from.
+    async fn enter_again(&self, target: &Element) -> Result<(), CmdError> {
+        let is_there = "return document.activeElement === arguments[0]";
+        while self.ask(is_there, vec![json!(target)]).await? == json!(true) {
+            self.press_with(SHIFT, TAB).await;
         }
-        self.step(
-            async |browser| browser.press(DOWN).await,
-            "return document.activeElement === arguments[0]",
-            target,
-        )
-        .await
-    }
-
-    /// Presses Tab as often as is certainly needed, without a look at the page each time.
-    async fn hurry_to(&self, target: &Element) -> Result<(), CmdError> {
-        let stops_between = "const [target] = arguments; const here = document.activeElement;
-            const stops = document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]');
-            const follows = (one, other) => one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
-            const isStop = (one) => one.tabIndex >= 0 && !one.disabled && one.type !== 'radio' && one.checkVisibility();
-            return [...stops].filter((one) => isStop(one) && (here === document.body || follows(here, one))
-                && follows(one, target)).length";
-        let stops = self.ask(stops_between, vec![json!(target)]).await?.as_u64().unwrap_or(0);
-        let certain = usize::try_from(stops.saturating_sub(1)).unwrap_or(0);
-        if certain > 0 {
-            self.press(&TAB.to_string().repeat(certain)).await;
-        }
+        self.press(&TAB.to_string()).await;
         Ok(())
     }
 
     /// The first step into a page is the link that skips its frame.
-    async fn skip_the_frame(&self, target: &Element) -> Result<(), CmdError> {
-        let far = "return document.activeElement === document.body && !!arguments[0].closest('#content')
-            && !!document.querySelector('a.skip')";
-        if self.ask(far, vec![json!(target)]).await? == json!(true) {
-            self.press(&TAB.to_string()).await;
-            if self.ask("return document.activeElement.matches('a.skip')", Vec::new()).await? == json!(true) {
-                self.press(ENTER).await;
-            }
+    async fn skip_the_frame(&self) -> Result<(), CmdError> {
+        self.press(&TAB.to_string()).await;
+        if self.ask("return document.activeElement.matches('a.skip')", Vec::new()).await? == json!(true) {
+            self.press(ENTER).await;
         }
         Ok(())
-    }
-
-    async fn step(
-        &self,
-        press: impl AsyncFn(&Self),
-        arrived: &str,
-        target: &Element,
-    ) -> Result<(), CmdError> {
-        for _ in 0..STEPS {
-            if self.ask(arrived, vec![json!(target)]).await? == json!(true) {
-                return Ok(());
-            }
-            press(self).await;
-        }
-        panic!("the keyboard does not reach {}", target.html(false).await?)
     }
 
     /// The control that a label is for, or the element itself.
