@@ -21,6 +21,7 @@ use crate::dispatch::Sender;
 use crate::error::Error;
 use crate::mail::Outside;
 use crate::origin::Origin;
+use crate::subscribers::Subscribers;
 use crate::vault::Vault;
 
 /// A use case that writes. `&self` makes running it again safe.
@@ -94,6 +95,10 @@ impl Context<'_> {
 
     pub fn fan_out_continues(&self) -> Arc<Notify> {
         Arc::clone(self.services.fan_out_continues())
+    }
+
+    pub fn subscribers(&self) -> &Arc<Subscribers> {
+        self.services.subscribers()
     }
 
     pub fn vault(&self) -> &Vault {

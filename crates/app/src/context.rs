@@ -26,6 +26,7 @@ use crate::own_limit::OwnLimits;
 use crate::passkey::RelyingParty;
 use crate::repeats::Repeats;
 use crate::sso::provider::{NoProviders, Providers};
+use crate::subscribers::Subscribers;
 use crate::vault::Vault;
 
 pub trait Clock: Send + Sync + 'static {
@@ -100,6 +101,7 @@ pub struct Services {
     destinations: Arc<dyn DestinationCheck>,
     cadence: Arc<Notify>,
     fan_out: Arc<Notify>,
+    subscribers: Arc<Subscribers>,
     home_pages: Arc<dyn HomePages>,
     providers: Arc<dyn Providers>,
     vault: Vault,
@@ -136,6 +138,7 @@ impl Services {
             destinations,
             cadence: Arc::default(),
             fan_out: Arc::default(),
+            subscribers: Arc::default(),
             home_pages,
             providers,
             vault,
@@ -197,6 +200,10 @@ impl Services {
     /// Notified after a commit of an event that still has webhooks to fan out to.
     pub fn fan_out_continues(&self) -> &Arc<Notify> {
         &self.fan_out
+    }
+
+    pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
+        &self.subscribers
     }
 
     pub async fn home_page(&self, page: &Destination) -> Result<Fetched, FetchError> {

@@ -8,6 +8,7 @@ use rapport_domain::id::{DeliveryId, RedeliveryId, WebhookId};
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Switch, Webhook};
 use rapport_store::delivery::{self, NumberedAttempt};
+use rapport_store::subscription::Selects;
 use rapport_store::{Lane, Tx, manual_attempt, webhook};
 
 use crate::access::Needs;
@@ -120,10 +121,12 @@ impl Command for RecordAttempt {
         let mut changed: Vec<&Webhook> =
             webhooks.values().filter(|(_, changed)| *changed).map(|(webhook, _)| webhook).collect();
         changed.sort_unstable_by_key(|webhook| webhook.id);
-        webhook::update(tx, &changed)?;
-        let switched_off = changed.iter().filter(|webhook| {
+        let is_switched_off = |webhook: &&&Webhook| {
             enabled.contains(&webhook.id) && matches!(webhook.switch, Switch::AutoDisabled { .. })
-        });
+        };
+        let switched_off: Vec<&Webhook> = changed.iter().filter(is_switched_off).copied().collect();
+        let selects = if switched_off.is_empty() { Selects::AsBefore } else { Selects::Anew(batch[0].1.now) };
+        webhook::update(tx, &changed, selects)?;
         for webhook in switched_off {
             tell_auto_disabled(tx, batch[0].1, webhook)?;
         }

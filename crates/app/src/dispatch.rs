@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rapport_domain::delivery::Reason;
 use rapport_domain::event::Kind;
 use rapport_domain::id::{CompanyId, DeliveryId, EventId, RedeliveryId, WebhookId};
+use rapport_domain::standing::Standing;
 
 /// A delivery on its way to an attempt.
 #[derive(Debug, Clone)]
@@ -85,6 +86,9 @@ pub trait Sender: Send + Sync + 'static {
 
     /// Reserves a place in memory. With `None` the delivery waits in the database.
     fn reserve(&self, company: CompanyId, webhook: WebhookId, owned: Owned, asking: Asking) -> Option<Place>;
+
+    /// What this process knows about a receiver.
+    fn standing(&self, webhook: WebhookId) -> Standing;
 
     /// Whether a place is reserved for this. Nobody works on something that is owned but not held.
     fn holds(&self, owned: Owned) -> bool;

@@ -14,8 +14,8 @@ use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
 use rapport_domain::standing::Standing;
 use rapport_store::delivery::{self, NewDelivery};
 use rapport_store::fan_out::{self, Part};
-use rapport_store::webhook::{self, Subscriber};
-use rapport_store::{Lane, Tx, event};
+use rapport_store::subscription::Subscriber;
+use rapport_store::{Lane, Tx, event, webhook};
 use tokio::sync::Notify;
 
 use crate::access::Needs;
@@ -61,7 +61,9 @@ impl FanOut {
         keep_matching(&mut selected, event);
         let mut first = selected.len();
         if first > AT_ONCE {
-            selected.sort_by_key(|subscriber| Reverse(urgency(subscriber)));
+            let standing =
+                |webhook| self.sender.as_ref().map_or(Standing::New, |sender| sender.standing(webhook));
+            selected.sort_by_cached_key(|subscriber| Reverse(urgency(subscriber, standing(subscriber.id))));
             first = FIRST;
         }
         let (first, later) = selected.split_at(first);
@@ -143,8 +145,8 @@ fn keep_matching(selected: &mut Vec<&Subscriber>, event: &Event) {
 }
 
 /// Who is served first when there are too many: working receivers, then new ones, then failing ones.
-fn urgency(subscriber: &Subscriber) -> u8 {
-    match (subscriber.enabled, subscriber.standing) {
+fn urgency(subscriber: &Subscriber, standing: Standing) -> u8 {
+    match (subscriber.enabled, standing) {
         (true, Standing::Proven) => 3,
         (true, Standing::New) => 2,
         (true, Standing::Failing) => 1,

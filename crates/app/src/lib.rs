@@ -83,6 +83,7 @@ pub mod spreadsheet;
 pub mod sso;
 pub mod stage_totals;
 pub mod submission;
+mod subscribers;
 mod ticket;
 pub mod totp;
 pub mod upsert;

@@ -12,7 +12,7 @@ use rapport_domain::event::{self, Event, Kind, Occasion};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::pipeline::{Move, Source};
 use rapport_domain::time::Time;
-use rapport_store::{Tx, history, webhook};
+use rapport_store::{Tx, history};
 
 use crate::command::Context;
 use crate::fan_out::FanOut;
@@ -119,7 +119,7 @@ impl Outbox {
             return Ok(());
         }
         rapport_store::event::insert(tx, &self.events)?;
-        let subscribers = webhook::subscribers(tx)?;
+        let subscribers = cx.subscribers().of(tx)?;
         if subscribers.is_empty() {
             return Ok(());
         }

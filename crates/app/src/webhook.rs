@@ -14,6 +14,7 @@ use rapport_domain::opt_in::OptIn;
 use rapport_domain::right::Right;
 use rapport_domain::webhook::{Create, Held, Patch, Selection, Switch, Webhook, refused};
 use rapport_domain::webhook_header::{GivenHeader, Header, Headers, Secrets};
+use rapport_store::subscription::Selects;
 use rapport_store::webhook_choice::{self, Choice};
 use rapport_store::{Tx, company, delivery, manual_attempt, member, webhook};
 use serde_json::{Value, json};
@@ -83,7 +84,7 @@ impl Command for CreateWebhook {
         let sealed = encryption_key::seal(tx, cx, Owner::Webhook(created.id), &text)?;
         webhook::insert(tx, &created, &sealed, &shown)?;
         if !filters.is_empty() {
-            webhook_choice::set_filter(tx, created.id, filters)?;
+            webhook_choice::set_filter(tx, created.id, filters, cx.now)?;
         }
         if !headers.shown.is_empty() {
             store_headers(tx, cx, created.id, &headers)?;
@@ -144,7 +145,7 @@ impl Command for PatchWebhook {
         if let Some(filter) = &self.changes.filters
             && *filter != choice.filter
         {
-            webhook_choice::set_filter(tx, self.id, filter)?;
+            webhook_choice::set_filter(tx, self.id, filter, cx.now)?;
             choice.filter.clone_from(filter);
         }
         if let Some(url) = &self.changes.url
@@ -160,7 +161,9 @@ impl Command for PatchWebhook {
         }
         if found != before || choice != earlier || !replaced.is_empty() {
             found.updated_at = cx.now;
-            webhook::update(tx, &[&found])?;
+            let selects =
+                if found.events == before.events { Selects::AsBefore } else { Selects::Anew(cx.now) };
+            webhook::update(tx, &[&found], selects)?;
             let (old, new) = (OptIn::of([&before.events]), OptIn::of([&found.events]));
             if old != new {
                 note_opt_in_of_all(tx)?;
@@ -308,7 +311,7 @@ impl Command for EnableWebhook {
                 "the webhook was auto-disabled after repeated failures; enable it after a successful test";
             Error::conflict("test_required", detail)
         })?;
-        webhook::update(tx, &[&found])?;
+        webhook::update(tx, &[&found], Selects::Anew(cx.now))?;
         if self.held == Held::Drop {
             webhook::drop_before(tx, self.id, cx.now)?;
         }
@@ -331,7 +334,7 @@ impl Command for DisableWebhook {
         if found.switch.is_enabled() {
             found.switch = Switch::DisabledByHand;
             found.updated_at = cx.now;
-            webhook::update(tx, &[&found])?;
+            webhook::update(tx, &[&found], Selects::Anew(cx.now))?;
             let detail = json!({ "enabled": { "from": true, "to": false } });
             audit::record(tx, cx, Action::WebhookDisabled, Some(self.0.to_string()), &detail)?;
         }

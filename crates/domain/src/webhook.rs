@@ -41,8 +41,8 @@ pub const SELECTABLE: [Kind; 7] = [
 /// The name of the schema of those kinds.
 const SELECTABLE_KIND: &str = "SelectableEvent";
 
-/// A non-empty selection of event kinds, each once, in the order they were given. Every event reads the selections of
-/// all webhooks of its company, so they are kept in place.
+/// A non-empty selection of event kinds, each once, in the order they were given. Every event asks the selections of
+/// all webhooks of its company, so the kinds are kept in place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Selection {
     /// The first `count` are selected; the others are always the same.

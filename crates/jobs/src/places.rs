@@ -128,6 +128,10 @@ impl Gates {
         }
     }
 
+    pub fn standing(&self, webhook: WebhookId) -> Standing {
+        self.inside.lock().webhooks.get(&webhook).copied().unwrap_or_default().standing()
+    }
+
     /// Whether this process works on it, or is about to.
     pub fn holds(&self, owned: Owned) -> bool {
         self.inside.lock().held.contains_key(&owned)

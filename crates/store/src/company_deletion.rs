@@ -6,6 +6,7 @@ use rapport_domain::time::Time;
 
 use crate::error::Error;
 use crate::statement::statements;
+use crate::subscription;
 use crate::tx::{Across, Snapshot, Tx};
 use crate::value::Row;
 use crate::values;
@@ -30,11 +31,13 @@ statements! {
     company END_SCHEDULE = "DELETE FROM digest_schedule WHERE company = $1";
     company END_FILL = "DELETE FROM field_fill WHERE company = $1";
     company END_COUNT = "DELETE FROM channel_count WHERE company = $1";
+    company END_SUBSCRIPTION = "DELETE FROM subscription WHERE company = $1";
     company END_COMPANY = "DELETE FROM company WHERE id = $1";
 }
 
 /// Tables with one row for each company, which go together with it.
-pub const SINGLES: [&str; 4] = ["channel_count", "company_deletion", "digest_schedule", "field_fill"];
+pub const SINGLES: [&str; 5] =
+    ["channel_count", "company_deletion", "digest_schedule", "field_fill", "subscription"];
 
 pub fn get(snapshot: &mut Snapshot) -> Result<Option<Deletion>, Error> {
     let deletion = |mut row: Row| {
@@ -81,7 +84,7 @@ pub fn begin(tx: &mut Tx, now: Time) -> Result<(), Error> {
     for statement in [&END_MEMBERS, &END_WEBHOOKS] {
         tx.execute(statement, values![now])?;
     }
-    Ok(())
+    subscription::renew(tx, now)
 }
 
 /// Some people who belong to the company.
@@ -91,7 +94,7 @@ pub fn members(snapshot: &mut Snapshot, limit: i64) -> Result<Vec<PersonId>, Err
 
 /// Deletes the company itself, once nothing else of it is left.
 pub fn finish(tx: &mut Tx) -> Result<(), Error> {
-    for statement in [&END_SCHEDULE, &END_FILL, &END_COUNT, &DELETE, &END_COMPANY] {
+    for statement in [&END_SCHEDULE, &END_FILL, &END_COUNT, &END_SUBSCRIPTION, &DELETE, &END_COMPANY] {
         tx.execute(statement, &[])?;
     }
     Ok(())

@@ -92,6 +92,7 @@ pub mod stage_totals;
 mod statement;
 pub mod story;
 pub mod submission;
+pub mod subscription;
 pub mod timeline;
 pub mod tombstone;
 pub mod totp;
@@ -180,6 +181,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         sso_identity::STATEMENTS,
         stage_totals::STATEMENTS,
         submission::STATEMENTS,
+        subscription::STATEMENTS,
         timeline::STATEMENTS,
         tombstone::STATEMENTS,
         totp::STATEMENTS,

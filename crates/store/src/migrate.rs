@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 40] = [
+const MIGRATIONS: [&str; 41] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -54,6 +54,7 @@ const MIGRATIONS: [&str; 40] = [
     include_str!("../migrations/0038_imported_contact.sql"),
     include_str!("../migrations/0039_account_orders.sql"),
     include_str!("../migrations/0040_last_seen_minutes.sql"),
+    include_str!("../migrations/0041_subscription.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

@@ -1,6 +1,5 @@
 //! Webhooks. The row of a deleted one stays until its history is gone, but isn't shown anywhere.
 
-use rapport_domain::event_filter::EventFilter;
 use rapport_domain::id::{CompanyId, WebhookId};
 use rapport_domain::standing::Standing;
 use rapport_domain::time::Time;
@@ -9,6 +8,7 @@ use rapport_domain::webhook::{LastTest, Selection, Switch, Webhook};
 use crate::delivery_state::delivery_state;
 use crate::error::Error;
 use crate::statement::{UpdateMany, statements};
+use crate::subscription::{self, Selects};
 use crate::tx::{Across, Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::values;
@@ -27,9 +27,6 @@ statements! {
     company GET = select_webhook!("WHERE company = $1 AND deleted_at IS NULL AND id = $2");
     company LIST = select_webhook!("WHERE company = $1 AND deleted_at IS NULL ORDER BY id DESC");
     company LOCK = select_webhook!("WHERE company = $1 AND deleted_at IS NULL AND id = ANY($2) ORDER BY id FOR UPDATE");
-    company SUBSCRIBERS = "SELECT id, events, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
-                          proven, failure_streak, filters FROM webhook \
-                          WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
     company SELECTIONS = "SELECT events FROM webhook WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
     company STATES = "SELECT id, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
                       dropped_before FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = ANY($2)";
@@ -105,50 +102,6 @@ pub fn lock(tx: &mut Tx, ids: &[WebhookId]) -> Result<Vec<Webhook>, Error> {
     tx.query_keys(&LOCK, &[], &keys)?.into_iter().map(read).collect()
 }
 
-/// The events that a webhook selects, and its state.
-#[derive(Debug, Clone)]
-pub struct Subscriber {
-    pub id: WebhookId,
-    pub selection: Selection,
-    pub enabled: bool,
-    pub standing: Standing,
-    /// `None` without conditions, which is the rule.
-    pub filter: Option<Box<EventFilter>>,
-}
-
-/// All webhooks of the company as subscribers of events.
-pub fn subscribers(snapshot: &mut Snapshot) -> Result<Vec<Subscriber>, Error> {
-    let mut found = Vec::new();
-    // Most webhooks select the same as the one before.
-    let (mut read, mut selection) = (String::new(), Selection::from_stored(""));
-    snapshot.each(&SUBSCRIBERS, &[], |columns| {
-        let [
-            Value::Bytes(id),
-            Value::Text(events),
-            Value::Int(enabled),
-            Value::Int(proven),
-            Value::Int(failure_streak),
-            Value::Text(filters),
-        ] = *columns
-        else {
-            return Err(Error::fault("a webhook's columns are not what was asked for"));
-        };
-        let id = id.try_into().map_err(|_| Error::fault("a webhook's id is not 16 bytes long"))?;
-        if events != read {
-            (read, selection) = (events.to_owned(), Selection::from_stored(events));
-        }
-        found.push(Subscriber {
-            id: WebhookId::from_bytes(id),
-            selection,
-            enabled: enabled != 0,
-            standing: Standing::of(proven != 0, failure_streak),
-            filter: (!filters.is_empty()).then(|| Box::new(EventFilter::from_stored(filters))),
-        });
-        Ok(())
-    })?;
-    Ok(found)
-}
-
 /// What the webhooks of the company select, one selection each.
 pub fn selections(snapshot: &mut Snapshot) -> Result<Vec<Selection>, Error> {
     let rows = snapshot.query(&SELECTIONS, &[])?;
@@ -161,10 +114,10 @@ pub fn insert(tx: &mut Tx, webhook: &Webhook, sealed: &[u8], shown: &str) -> Res
         &INSERT,
         values![&webhook.id, &webhook.url, &webhook.description, &events, webhook.created_at, sealed, shown],
     )?;
-    Ok(())
+    subscription::renew(tx, webhook.created_at)
 }
 
-pub fn update(tx: &mut Tx, webhooks: &[&Webhook]) -> Result<(), Error> {
+pub fn update(tx: &mut Tx, webhooks: &[&Webhook], selects: Selects) -> Result<(), Error> {
     let events: Vec<String> = webhooks.iter().map(|webhook| webhook.events.to_stored()).collect();
     let mut rows = Vec::with_capacity(webhooks.len() * UPDATE.width());
     for (webhook, events) in webhooks.iter().zip(&events) {
@@ -187,7 +140,11 @@ pub fn update(tx: &mut Tx, webhooks: &[&Webhook]) -> Result<(), Error> {
             webhook.updated_at.into(),
         ]);
     }
-    tx.update(&UPDATE, &rows)
+    tx.update(&UPDATE, &rows)?;
+    match selects {
+        Selects::AsBefore => Ok(()),
+        Selects::Anew(now) => subscription::renew(tx, now),
+    }
 }
 
 pub fn set_secret(tx: &mut Tx, id: WebhookId, sealed: &[u8], shown: &str, now: Time) -> Result<(), Error> {
@@ -197,7 +154,7 @@ pub fn set_secret(tx: &mut Tx, id: WebhookId, sealed: &[u8], shown: &str, now: T
 
 pub fn mark_deleted(tx: &mut Tx, id: WebhookId, now: Time) -> Result<(), Error> {
     tx.execute(&MARK_DELETED, values![&id, now])?;
-    Ok(())
+    subscription::renew(tx, now)
 }
 
 /// Open deliveries created before `time` will no longer be sent.

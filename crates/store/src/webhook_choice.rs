@@ -3,10 +3,12 @@
 
 use rapport_domain::event_filter::EventFilter;
 use rapport_domain::id::WebhookId;
+use rapport_domain::time::Time;
 use rapport_domain::webhook_header::{self, Header};
 
 use crate::error::Error;
 use crate::statement::statements;
+use crate::subscription;
 use crate::tx::{Snapshot, Tx};
 use crate::values;
 
@@ -38,9 +40,9 @@ pub fn sealed_headers(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<V
     Ok(found.flatten())
 }
 
-pub fn set_filter(tx: &mut Tx, id: WebhookId, filter: &EventFilter) -> Result<(), Error> {
+pub fn set_filter(tx: &mut Tx, id: WebhookId, filter: &EventFilter, now: Time) -> Result<(), Error> {
     tx.execute(&SET_FILTERS, values![&id, &filter.to_stored()])?;
-    Ok(())
+    subscription::renew(tx, now)
 }
 
 pub fn set_headers(

@@ -127,7 +127,8 @@ fn no_row_of_the_company_is_left_in_any_table_and_others_keep_theirs() {
         let before = count(app, globex.id());
         let rows = i64::try_from(ROWS).unwrap();
         let thin: Vec<_> = count(app, app.id()).into_iter().filter(|(_, found)| *found < rows).collect();
-        let single = ["channel_count", "company_deletion", "digest_schedule", "field_fill", "sso"];
+        let single =
+            ["channel_count", "company_deletion", "digest_schedule", "field_fill", "sso", "subscription"];
         assert_eq!(thin.iter().map(|(table, _)| table.as_str()).collect::<Vec<_>>(), single);
         app.clock().advance_days(14);
         assert_eq!(delete_due(app.app()), [app.id()]);

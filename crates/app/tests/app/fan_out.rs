@@ -6,10 +6,12 @@ use rapport_app::fan_out::{AT_ONCE, Continue, FIRST, PART};
 use rapport_app::webhook::{DeleteWebhook, DisableWebhook};
 use rapport_domain::delivery_list::{Filter, Shown};
 use rapport_domain::id::WebhookId;
+use rapport_domain::standing::Standing;
 use rapport_testkit::{TestApp, TestCompany, block_on};
 use serde_json::json;
 
-use crate::webhooks::{ids, list, record, webhook};
+use crate::full_house::FullHouse;
+use crate::webhooks::{ids, list, webhook};
 
 const PARTS: usize = 2;
 const HOOKS: usize = FIRST + PART + 5;
@@ -67,22 +69,16 @@ fn as_many_as_fit_are_all_written_with_the_change() {
 #[test]
 fn receivers_that_work_come_first_and_disabled_ones_last() {
     TestApp::on_both(|app| {
-        let (first, failing) = (webhook(app), webhook(app));
-        app.upsert(json!({"imported_id": "crm-1"}));
-        for listed in list(app, Filter::default()) {
-            record(app, listed.delivery.id, if listed.delivery.webhook == failing { 500 } else { 200 }, None);
-        }
+        let sender = FullHouse::of(app);
+        let (failing, first) = (webhook(app), webhook(app));
+        sender.knows(first, Standing::Proven);
+        sender.knows(failing, Standing::Failing);
         let rest: Vec<_> = (1..FIRST).map(|_| webhook(app)).collect();
         let more = webhook(app);
         app.write(DisableWebhook(more)).expect("disabled");
         let late: Vec<_> = (0..AT_ONCE).map(|_| webhook(app)).collect();
-        app.upsert(json!({"imported_id": "crm-2"}));
-        let open = list(app, Filter::default());
-        let at_once: Vec<_> = open
-            .iter()
-            .filter(|listed| listed.delivery.attempts == 0)
-            .map(|listed| listed.delivery.webhook)
-            .collect();
+        app.upsert(json!({"imported_id": "crm-1"}));
+        let at_once = reached(app);
         assert_eq!(at_once.len(), FIRST);
         assert!(at_once.contains(&first), "it is a working receiver");
         assert!(rest.iter().all(|id| at_once.contains(id)), "new receivers come next");

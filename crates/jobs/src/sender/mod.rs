@@ -22,6 +22,7 @@ use rapport_app::dispatch::{Asking, Dispatch, Owned, Place, Sender};
 use rapport_app::{Access, App, patiently};
 use rapport_domain::delivery::Verdict;
 use rapport_domain::id::{CompanyId, RedeliveryId, WebhookId};
+use rapport_domain::standing::Standing;
 use rapport_domain::time::Time;
 use rapport_store::webhook;
 use tokio::sync::mpsc;
@@ -169,6 +170,10 @@ impl Sender for PostOffice {
 
     fn reserve(&self, company: CompanyId, webhook: WebhookId, owned: Owned, asking: Asking) -> Option<Place> {
         self.gates.reserve(company, webhook, owned, asking)
+    }
+
+    fn standing(&self, webhook: WebhookId) -> Standing {
+        self.gates.standing(webhook)
     }
 
     fn holds(&self, owned: Owned) -> bool {

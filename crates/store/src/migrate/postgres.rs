@@ -21,6 +21,7 @@ const REPORTING: &str = include_str!("../../migrations/reporting.postgres.sql");
 /// What only nodes of the previous release need, which a new database never had. The next release drops it elsewhere too.
 const NOT_FOR_NEW: &str = "DROP TRIGGER account_changed ON account; DROP TRIGGER account_logged ON account; \
      DROP TRIGGER account_deleted ON account; DROP TRIGGER account_seen_minute ON account_seen; \
+     DROP TRIGGER webhook_added ON webhook; DROP TRIGGER webhook_chosen ON webhook; \
      DROP INDEX account_seen_by_day";
 
 /// Migrations may take as long as they need. Fills find their rows by the index that they walk, whatever the

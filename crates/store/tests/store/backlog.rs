@@ -11,6 +11,7 @@ use rapport_domain::webhook::{Selection, Switch, Webhook};
 use rapport_store::backlog::{self, Backlog};
 use rapport_store::delivery::NewDelivery;
 use rapport_store::mail::{Content, NewMail};
+use rapport_store::subscription::Selects;
 use rapport_store::{delivery, event, webhook};
 use serde_json::json;
 
@@ -37,7 +38,7 @@ fn add_webhook(world: &World, company: CompanyId, number: u64, switch: Switch) -
             updated_at: time(0),
         };
         webhook::insert(tx, &webhook, b"sealed", "whs_…")?;
-        webhook::update(tx, &[&webhook])
+        webhook::update(tx, &[&webhook], Selects::AsBefore)
     });
     added.expect("a webhook");
     id

@@ -9,6 +9,7 @@ use rapport_domain::webhook::{Selection, Switch, Webhook};
 use rapport_store::delivery::NewDelivery;
 use rapport_store::delivery_health::{Tally, tally};
 use rapport_store::delivery_list::{Bounds, Scan, scan};
+use rapport_store::subscription::Selects;
 use rapport_store::{Database, all_statements, delivery, delivery_list, event, webhook};
 use serde_json::json;
 
@@ -46,7 +47,7 @@ fn insert_webhooks(world: &World, company: CompanyId) {
                 updated_at: time(0),
             };
             webhook::insert(tx, &made, b"sealed", "whs_…")?;
-            webhook::update(tx, &[&made])?;
+            webhook::update(tx, &[&made], Selects::AsBefore)?;
             webhook::drop_before(tx, id, standing.dropped_before)?;
             if let Some(at) = standing.deleted_at {
                 webhook::mark_deleted(tx, id, at)?;

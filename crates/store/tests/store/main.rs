@@ -28,6 +28,7 @@ mod sqlite_group;
 mod sqlite_log;
 mod stage_totals;
 mod statements;
+mod subscription;
 mod support;
 mod tenancy;
 mod tls;

@@ -7,7 +7,7 @@ use rapport_store::{Database, migrate_only};
 use rapport_testkit::{PostgresServer, old_database};
 
 /// Tables that no view shows, because they only serve the service itself or hold what nobody should read.
-const HIDDEN: [&str; 41] = [
+const HIDDEN: [&str; 42] = [
     "account_change",
     "account_site",
     "account_tombstone",
@@ -48,6 +48,7 @@ const HIDDEN: [&str; 41] = [
     "sso_identity",
     "stage_total",
     "submission",
+    "subscription",
     "totp",
 ];
 /// What tables that are shown keep to themselves.

@@ -3,12 +3,11 @@
 use rapport_domain::event_filter::EventFilter;
 use rapport_domain::id::{CompanyId, WebhookId};
 use rapport_domain::opt_in::OptIn;
-use rapport_domain::standing::Standing;
 use rapport_domain::webhook::{Selection, Switch, Webhook};
 use rapport_domain::webhook_header::Header;
 use rapport_store::sealed::{self, Owner};
 use rapport_store::webhook_choice::{self, Choice};
-use rapport_store::{company, webhook};
+use rapport_store::{company, subscription, webhook};
 use serde_json::json;
 
 use crate::support::{World, bytes, on_both_engines, time};
@@ -49,17 +48,17 @@ fn a_choice_is_kept_by_its_webhook_and_read_where_it_counts() {
         let id = insert(world, acme, 1, &["account.created"]);
         insert(world, other, 1, &["account.created"]);
         assert_eq!(world.read(acme, move |snapshot| webhook_choice::get(snapshot, id)), Choice::default());
-        let subscribers = world.read(acme, webhook::subscribers);
+        let subscribers = world.read(acme, subscription::subscribers);
         assert!(subscribers[0].filter.is_none(), "a webhook without conditions costs nothing");
 
         let stored = world.write(acme, move |tx| {
-            webhook_choice::set_filter(tx, id, &choice().filter)?;
+            webhook_choice::set_filter(tx, id, &choice().filter, time(1))?;
             webhook_choice::set_headers(tx, id, &choice().headers, Some(b"hush"))
         });
         stored.expect("stored");
         assert_eq!(world.read(acme, move |snapshot| webhook_choice::get(snapshot, id)), choice());
         assert_eq!(world.read(other, move |snapshot| webhook_choice::get(snapshot, id)), Choice::default());
-        let subscriber = world.read(acme, webhook::subscribers).remove(0);
+        let subscriber = world.read(acme, subscription::subscribers).remove(0);
         assert_eq!(subscriber.filter.as_deref(), Some(&choice().filter));
         let sealed = world.read(acme, move |snapshot| webhook_choice::sealed_headers(snapshot, id));
         assert_eq!(sealed.as_deref(), Some(&b"hush"[..]));
@@ -108,10 +107,10 @@ fn every_subscriber_has_its_own_selection() {
         let (created, both) = (["account.created"], ["message.inbound", "account.created"]);
         let chosen: [&[&str]; 5] = [&created, &both, &both, &created, &["account.updated"]];
         let ids: Vec<_> = (1..).zip(chosen).map(|(n, kinds)| insert(world, acme, n, kinds)).collect();
-        let found = world.read(acme, webhook::subscribers);
+        let found = world.read(acme, subscription::subscribers);
         assert_eq!(found.iter().map(|subscriber| subscriber.id).collect::<Vec<_>>(), ids);
         let selected = found.iter().map(|subscriber| subscriber.selection.to_stored());
         assert_eq!(selected.collect::<Vec<_>>(), chosen.map(|kinds| kinds.join(",")));
-        assert!(found.iter().all(|subscriber| subscriber.enabled && subscriber.standing == Standing::New));
+        assert!(found.iter().all(|subscriber| subscriber.enabled));
     });
 }

@@ -5,6 +5,7 @@ use rapport_domain::id::{MailId, WebhookId};
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Email, Role};
 use rapport_store::mail::{self, Content, NewMail, Settled};
+use rapport_store::subscription::Selects;
 use rapport_store::{Tx, webhook};
 use serde_json::json;
 
@@ -154,7 +155,7 @@ impl Command for Fail {
         for _ in 0..self.times {
             found[0].record(false, cx.now);
         }
-        Ok(webhook::update(tx, &[&found[0]])?)
+        Ok(webhook::update(tx, &[&found[0]], Selects::Anew(cx.now))?)
     }
 }
 
