@@ -228,6 +228,8 @@ mod tests {
         gates.set(hook(1), false, Standing::Proven);
         gates.set(hook(2), false, Standing::New);
         gates.forget_idle();
+        let known = [1, 2, 3].map(|number| gates.standing(hook(number)));
+        assert_eq!(known, [Standing::Proven, Standing::New, Standing::New]);
         let inside = gates.inside.lock();
         assert!(inside.webhooks.contains_key(&hook(1)) && !inside.webhooks.contains_key(&hook(2)));
     }

@@ -35,6 +35,7 @@ pub mod contact;
 pub mod conversation;
 pub mod copy;
 pub mod correction;
+mod costs;
 pub mod credential;
 pub mod delivery;
 pub mod delivery_health;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rapport_domain::id::CompanyId;
 
+use crate::costs::Costs;
 use crate::error::Error;
 use crate::tx::Tx;
 
@@ -15,6 +16,8 @@ const MAX_JOBS: usize = 1024;
 const MAX_WEIGHT: usize = 32 * 1024;
 /// How long jobs wait for others before they run as a small group beside another one.
 const PATIENCE: Duration = Duration::from_millis(2);
+/// How long a group of one family should take. Others wait for it, and what it causes comes all at once.
+const LONGEST_GROUP: Duration = Duration::from_millis(300);
 
 /// The priority of work, and whether it may be rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +86,10 @@ pub trait Job: Send {
     fn as_any(&mut self) -> &mut dyn Any;
 }
 
+pub fn weight_of(jobs: &[Box<dyn Job>]) -> usize {
+    jobs.iter().map(|job| job.weight()).sum()
+}
+
 /// A job with its place in the queue.
 pub struct Waiting {
     pub job: Box<dyn Job>,
@@ -98,6 +105,7 @@ struct State {
     interactive_weight: usize,
     /// Groups that writers have taken but not finished yet.
     under_way: HashMap<(CompanyId, TypeId), usize>,
+    costs: Costs,
     /// When the jobs that wait for others go without them.
     go_at: Option<Instant>,
     /// Whether a writer sleeps no longer than until then.
@@ -213,10 +221,11 @@ impl Queue {
         }
     }
 
-    /// Lets work continue that waited for a group of this family.
-    pub fn finished(&self, (company, family): (CompanyId, Option<TypeId>)) {
+    /// Lets work continue that waited for a group of this family, and notes how long so much of it took.
+    pub fn finished(&self, (company, family): (CompanyId, Option<TypeId>), weight: usize, took: Duration) {
         let Some(family) = family else { return };
         let mut state = self.state.lock();
+        state.costs.note(family, weight, took);
         if let Entry::Occupied(mut place) = state.under_way.entry((company, family)) {
             *place.get_mut() -= 1;
             if *place.get() == 0 {
@@ -348,16 +357,17 @@ impl State {
         }
         let Some((kind, mut at)) = found else { return Vec::new() };
         let interactive = kind == Lane::Interactive;
-        let lane = self.lane_mut(kind);
-        let Some(first) = lane.remove(at) else { return Vec::new() };
+        let Some(first) = self.lane_mut(kind).remove(at) else { return Vec::new() };
         let mut weight = first.job.weight();
         let (company, family) = (first.job.company(), first.job.family());
         let most = first.job.most_together().min(limits.max_jobs);
         let mut group = vec![first];
         if let Some(family) = family {
+            let most_weight = self.costs.most_weight(family, LONGEST_GROUP).min(limits.max_weight);
+            let lane = self.lane_mut(kind);
             while at < lane.len() && group.len() < most {
                 let job = &lane[at].job;
-                let fits = weight + job.weight() <= limits.max_weight;
+                let fits = weight + job.weight() <= most_weight;
                 if fits && job.family() == Some(family) && job.company() == company {
                     weight += job.weight();
                     group.extend(lane.remove(at));
@@ -492,6 +502,33 @@ mod tests {
         }
     }
 
+    /// Of one family, any number of which may run together.
+    struct Many(TypeId);
+
+    impl Job for Many {
+        fn company(&self) -> CompanyId {
+            CompanyId(1)
+        }
+
+        fn family(&self) -> Option<TypeId> {
+            Some(self.0)
+        }
+
+        fn most_together(&self) -> usize {
+            usize::MAX
+        }
+
+        fn run(&mut self, _: &mut [Box<dyn Job>], _: &mut Tx) -> Result<Verdict, Error> {
+            Ok(Verdict::Commit)
+        }
+
+        fn settle(self: Box<Self>, _: Result<(), Error>) {}
+
+        fn as_any(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
     #[test]
     fn a_family_waits_for_its_group_under_way_and_others_go_first() {
         let queue = Queue::new(Duration::from_secs(1));
@@ -512,7 +549,7 @@ mod tests {
         assert_eq!(take(), (1, Some(one), 2));
         assert_eq!(take(), (2, Some(one), 1), "another company's job does not have to wait");
         assert_eq!(take(), (1, Some(other), 1), "nor does another family's");
-        queue.finished((CompanyId(1), Some(one)));
+        queue.finished((CompanyId(1), Some(one)), 1, Duration::ZERO);
         assert_eq!(take(), (1, Some(one), 1));
     }
 
@@ -537,11 +574,35 @@ mod tests {
         assert_eq!(take(), 1, "when it has waited");
         push(1);
         assert_eq!(next(PATIENCE), Err(None), "no more may run at once");
-        queue.finished((CompanyId(1), Some(family)));
+        queue.finished((CompanyId(1), Some(family)), 1, Duration::ZERO);
         push(2);
         assert_eq!(next(Duration::ZERO), Ok(1), "another company's does not wait");
         push(1);
         assert_eq!(next(Duration::ZERO), Ok(0), "they are enough together");
         assert_eq!(take(), 2);
+    }
+
+    #[test]
+    fn a_group_gets_as_much_of_a_family_as_its_time_allows() {
+        let queue = Queue::new(Duration::from_secs(1));
+        let family = TypeId::of::<u8>();
+        let wide = Group { max_jobs: 1_000, max_weight: 1_000, one_family: true };
+        // The last of some groups, when so much time passes for each job.
+        let take = |unit: Duration| {
+            (0..20).fold(0, |_, _| {
+                for _ in 0..500 {
+                    assert!(queue.push(Lane::Outcome, Box::new(Many(family))).is_ok());
+                }
+                let taken = queue.take(wide).unwrap().len();
+                let took = unit * u32::try_from(taken).unwrap();
+                queue.finished((CompanyId(1), Some(family)), taken, took);
+                queue.state.lock().outcome.clear();
+                taken
+            })
+        };
+        assert_eq!(take(Duration::from_secs(1)), 64, "a family begins with little, and never gets less");
+        let known = take(Duration::from_millis(3));
+        assert!((90..=100).contains(&known), "as much as takes 300 ms: {known}");
+        assert_eq!(take(Duration::from_secs(1)), 64, "it got slower");
     }
 }

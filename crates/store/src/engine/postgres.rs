@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::health::{Health, Side};
 use crate::migrate;
 use crate::migrate::progress::{Progress, Teller};
-use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
+use crate::queue::{Group, Job, Queue, ReadQueue, Verdict, weight_of};
 use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
 use crate::tx::{AfterCommit, Connection, Take};
 use crate::value::{Cell, Row, Type, Value, hand_out};
@@ -88,8 +88,9 @@ pub fn start(
         threads.push(spawn(&format!("pg-write-{n}"), move || {
             while let Some(group) = writes.take(GROUP) {
                 let key = (group[0].company(), group[0].family());
+                let (weight, begun) = (weight_of(&group), Instant::now());
                 writer.run_group(group, &health);
-                writes.finished(key);
+                writes.finished(key, weight, begun.elapsed());
             }
         })?);
     }

@@ -5,10 +5,10 @@
 //! commits what it has, and the rest goes back to the front of the queue. Every waiting lane gets at least
 //! one batch of each transaction, so no lane can starve another.
 
-use std::any::TypeId;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use crate::costs::Costs;
 use crate::queue::{Job, Lane, Waiting};
 
 /// After this long, a transaction takes on only each lane's first batch.
@@ -17,8 +17,6 @@ const LONGEST_GROUP: Duration = Duration::from_millis(80);
 const SHORT_GROUP: Duration = Duration::from_millis(20);
 /// The most time one batch should take.
 const LONGEST_BATCH: Duration = Duration::from_millis(40);
-/// A family's batches never get smaller than this, and start with it while its cost is unknown.
-const LEAST_WEIGHT: usize = 64;
 
 pub type Batch = Vec<Box<dyn Job>>;
 
@@ -48,7 +46,7 @@ impl Agenda {
         let mut batch = vec![first.job];
         let (company, most) = (batch[0].company(), batch[0].most_together());
         let Some(family) = batch[0].family() else { return Some(batch) };
-        let most_weight = costs.most_weight(family);
+        let most_weight = costs.most_weight(family, LONGEST_BATCH);
         let mut weight = batch[0].weight();
         while at < self.jobs.len() && batch.len() < most {
             let job = &self.jobs[at].job;
@@ -68,28 +66,5 @@ impl Agenda {
     /// The jobs that there was no time for, in order.
     pub fn left(self) -> VecDeque<Waiting> {
         self.jobs
-    }
-}
-
-/// How long a unit of weight took recently, by family.
-#[derive(Default)]
-pub struct Costs(HashMap<TypeId, Duration>);
-
-impl Costs {
-    pub fn note(&mut self, batch: &Batch, took: Duration) {
-        let Some(family) = batch[0].family() else { return };
-        let weight: usize = batch.iter().map(|job| job.weight()).sum();
-        // The time of a small batch hardly depends on its weight.
-        if weight < LEAST_WEIGHT && took < LONGEST_BATCH {
-            return;
-        }
-        let cost = took / u32::try_from(weight.max(1)).unwrap_or(u32::MAX);
-        self.0.entry(family).and_modify(|known| *known = (*known + cost) / 2).or_insert(cost);
-    }
-
-    fn most_weight(&self, family: TypeId) -> usize {
-        let Some(cost) = self.0.get(&family) else { return LEAST_WEIGHT };
-        let most = LONGEST_BATCH.as_nanos() / cost.as_nanos().max(1);
-        usize::try_from(most).unwrap_or(usize::MAX).max(LEAST_WEIGHT)
     }
 }

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::agenda::{Agenda, Batch, Costs};
+use super::agenda::{Agenda, Batch};
 use super::connection::Conn;
 use super::files::Files;
+use crate::costs::Costs;
 use crate::engine::{act, run_batch};
 use crate::error::Error;
 use crate::health::{Health, Side};
-use crate::queue::{Job, Lane, Verdict, Waiting};
+use crate::queue::{Job, Lane, Verdict, Waiting, weight_of};
 use crate::tx::AfterCommit;
 
 pub struct Writer {
@@ -71,7 +72,9 @@ impl Writer {
         while let Some(mut batch) = next(&self.costs) {
             let begun = Instant::now();
             let result = self.run_part(&mut batch);
-            self.costs.note(&batch, begun.elapsed());
+            if let Some(family) = batch[0].family() {
+                self.costs.note(family, weight_of(&batch), begun.elapsed());
+            }
             batches.push(batch);
             match result {
                 Ok(result) => results.push(result),
