@@ -1,4 +1,4 @@
-//! What webhooks select is kept in memory, and still the database decides, whoever changed it.
+//! What webhooks select is kept in memory. The database decides, whoever changed it.
 
 use std::collections::BTreeSet;
 
