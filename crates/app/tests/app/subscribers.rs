@@ -1,4 +1,4 @@
-//! What webhooks select is kept in memory. The database decides, whoever changed it.
+//! What webhooks select is kept in memory, but a change of it counts from the next event, on every node.
 
 use std::collections::BTreeSet;
 
