@@ -13,8 +13,8 @@ use super::sqlite::{self, SqliteSide, open_target, run};
 use super::{Error, TableSum, View, Watch, compare, sum_up};
 use crate::engine::sqlite::from_sqlite;
 
-/// 1 MiB of SQLite's default pages.
-const PAGES_PER_STEP: i32 = 256;
+/// 1 MiB, if the pages are those of a new database.
+const PAGES_PER_STEP: i32 = 512;
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// Copies a snapshot into a file; returns the open copy and what it contains.

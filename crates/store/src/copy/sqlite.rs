@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::part::Part;
 use super::schema::{Schema, Table, quoted};
 use super::{Error, NextBatch, Side, TakeRow, View, row};
-use crate::engine::sqlite::{from_sqlite, in_words};
+use crate::engine::sqlite::{from_sqlite, in_words, shape};
 use crate::migrate;
 use crate::migrate::progress::Teller;
 use crate::value::Value;
@@ -49,6 +49,7 @@ pub fn open_snapshot(path: &Path) -> Result<Connection, Error> {
 pub fn open_target(part: &Part) -> Result<Connection, Error> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(part.path())?;
+        shape(&connection)?;
         connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "cache_size", -SMALL_CACHE_KIBIBYTES)?;

@@ -101,6 +101,27 @@ fn opens(database: &Database) -> Result<(), String> {
 }
 
 #[test]
+fn a_new_file_has_small_pages_and_an_existing_one_keeps_its_own() {
+    let page_bytes = |database: &Database| number(database, "SELECT page_size FROM pragma_page_size()");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| Database::Sqlite(directory.path().join(name));
+    let new = file("new.db");
+    opens(&new).expect("a service can start there");
+    assert_eq!(page_bytes(&new), 2_048);
+
+    let original = filled_file(&directory);
+    assert_eq!(page_bytes(&original), 2_048, "also if its rows come from a server");
+    run(&original, "PRAGMA page_size = 4096; VACUUM");
+    opens(&original).expect("a service can start there");
+    let copied = file("copied.db");
+    copy(&original, &copied, &mut Watch::nobody()).expect("copied");
+    for database in [&original, &copied] {
+        assert_eq!(page_bytes(database), 4_096, "{database:?}");
+    }
+    opens(&copied).expect("a service can start there");
+}
+
+#[test]
 fn every_table_arrives_whatever_the_direction() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str| Database::Sqlite(directory.path().join(name));

@@ -32,18 +32,18 @@ use super::connection::Conn;
 use super::disk::Disk;
 use super::files::Files;
 use super::from_sqlite;
-use super::log::{self, Log, bytes};
+use super::log::Log;
 use crate::error::Error;
 
-/// The log is started over once it has this many frames (64 MiB).
+/// The log is started over once it has this many frames (32 MiB, if the pages are those of a new database).
 const RESTART_FRAMES: u32 = 16_384;
-/// A log of this length is reported as growing (128 MiB).
+/// A log of this length is reported as growing (64 MiB).
 const LONG_FRAMES: u32 = 2 * RESTART_FRAMES;
-/// Copied frames are synced once there are this many (4 MiB).
+/// Copied frames are synced once there are this many (2 MiB).
 const SYNC_FRAMES: u32 = 1_024;
-/// A slow disk can't make the log grow much beyond this (512 MiB).
+/// A slow disk can't make the log grow much beyond this (256 MiB).
 const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
-/// How much of the log may be left for a pause that comes between groups of the usual length (12 MiB).
+/// How much of the log may be left for a pause that comes between groups of the usual length (6 MiB).
 const PAUSE_FRAMES: u32 = 3 * SYNC_FRAMES;
 /// How long the writer may be asked to pause. A pause ends sooner if the log is started over sooner.
 const LONGEST_PAUSE: Duration = Duration::from_millis(150);
@@ -53,8 +53,8 @@ const TRIES: usize = 4;
 const CATCHING_UP: usize = 6;
 /// How long to wait for a short read that delays the end of a pause.
 const BREATH: Duration = Duration::from_millis(1);
-/// The size that the file is truncated to when the log starts over after it has grown.
-pub const MOST_FILE_BYTES: u32 = 2 * RESTART_FRAMES * log::FRAME_BYTES;
+/// How many frames the file has room for after it is truncated, when the log starts over after it has grown.
+pub const MOST_FILE_FRAMES: u32 = 2 * RESTART_FRAMES;
 
 /// The progress of a checkpoint. Frames appended in the meantime make no difference: `frames` is the length
 /// of the log when it began, so frames that aren't `copied` are still being read.
@@ -244,7 +244,7 @@ impl Checkpointer {
             self.log.count_blocked();
         }
         self.log.pause_always((frames > FULL_FRAMES && !is_blocked).then_some(LONGEST_PAUSE));
-        let megabytes = bytes(frames) >> 20;
+        let megabytes = self.log.bytes(frames) >> 20;
         if frames >= LONG_FRAMES && !self.is_long {
             self.is_long = true;
             let reason =

@@ -9,12 +9,11 @@ use parking_lot::{Condvar, Mutex};
 use crate::engine::LogFigures;
 
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(250);
-/// A page and its header.
-pub const FRAME_BYTES: u32 = 4_096 + 24;
 
 /// The write-ahead log of one database.
-#[derive(Default)]
 pub struct Log {
+    /// A page and its header.
+    frame_bytes: u32,
     turn: Mutex<Turn>,
     changed: Condvar,
     /// The checkpointer is about to ask for a pause.
@@ -37,6 +36,22 @@ struct Turn {
 }
 
 impl Log {
+    pub fn new(frame_bytes: u32) -> Self {
+        Self {
+            frame_bytes,
+            turn: Mutex::default(),
+            changed: Condvar::new(),
+            short_groups: AtomicBool::new(false),
+            frames: AtomicU32::new(0),
+            blocked: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        }
+    }
+
+    pub fn bytes(&self, frames: u32) -> u64 {
+        u64::from(frames) * u64::from(self.frame_bytes)
+    }
+
     /// The writer's handle. Dropping it ends the checkpointer.
     pub fn writer(self: &Arc<Self>) -> Turns {
         Turns(Arc::clone(self))
@@ -44,7 +59,7 @@ impl Log {
 
     pub fn figures(&self) -> LogFigures {
         LogFigures {
-            bytes: bytes(self.frames.load(Ordering::Relaxed)),
+            bytes: self.bytes(self.frames.load(Ordering::Relaxed)),
             blocked_checkpoints: self.blocked.load(Ordering::Relaxed),
             failed_checkpoints: self.failed.load(Ordering::Relaxed),
         }
@@ -149,8 +164,4 @@ impl Drop for WritersTurn<'_> {
             self.log.changed.notify_all();
         }
     }
-}
-
-pub fn bytes(frames: u32) -> u64 {
-    u64::from(frames) * u64::from(FRAME_BYTES)
 }
