@@ -92,11 +92,8 @@ const INSERT_COLUMNS: &[(&str, Type)] = &[
     COLUMNS[15],
 ];
 
-pub(crate) static INSERT: InsertMany = InsertMany::logged(
-    "account",
-    INSERT_COLUMNS,
-    "ON CONFLICT (company, imported_id) DO NOTHING RETURNING id",
-);
+pub(crate) static INSERT: InsertMany =
+    InsertMany::logged("account", INSERT_COLUMNS, "ON CONFLICT (company, imported_id) DO NOTHING");
 
 pub(crate) static UPDATE: UpdateMany = UpdateMany::logged("account", &[("id", Type::Bytes)], COLUMNS);
 

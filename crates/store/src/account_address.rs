@@ -25,8 +25,9 @@ statements! {
 pub(crate) static INSERT_MANY: InsertMany = InsertMany::new(
     "account_address",
     &[("address", Type::Text), ("account", Type::Bytes), ("created_at", Type::Int)],
-    "ON CONFLICT (company, address) DO NOTHING RETURNING address",
-);
+    "ON CONFLICT (company, address) DO NOTHING",
+)
+.telling_written();
 
 /// An email address of an account, and since when.
 pub type Known = (Email, Time);

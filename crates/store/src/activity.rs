@@ -8,7 +8,7 @@ use rapport_domain::time::{Day, Time};
 
 use crate::error::Error;
 use crate::page::Page;
-use crate::statement::{InsertMany, UpdateMany, statements};
+use crate::statement::{InsertMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::values;
@@ -62,41 +62,63 @@ pub(crate) static COUNT: InsertMany = InsertMany::new(
      THEN excluded.last_used_at ELSE activity_count.last_used_at END",
 );
 
+const SEEN_COLUMNS: &[(&str, Type)] = &[
+    ("account", Type::Bytes),
+    ("first_seen_at", Type::Int),
+    ("last_seen_at", Type::Int),
+    ("last_seen_day", Type::Int),
+    ("last_seen_minute", Type::Int),
+];
+
+/// SQLite writes an index entry again even if it stays the same, so this leaves rows whose entries change to the next
+/// two. PostgreSQL compares.
 pub(crate) static SEE: InsertMany = InsertMany::new(
     "account_seen",
-    &[
-        ("account", Type::Bytes),
-        ("first_seen_at", Type::Int),
-        ("last_seen_at", Type::Int),
-        ("last_seen_day", Type::Int),
-        ("last_seen_minute", Type::Int),
-    ],
+    SEEN_COLUMNS,
     "ON CONFLICT (company, account) DO UPDATE SET \
-     last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
-     THEN excluded.last_seen_at ELSE account_seen.last_seen_at END \
-     RETURNING account, last_seen_minute, first_seen_at",
+     last_seen_at = max(excluded.last_seen_at, account_seen.last_seen_at) \
+     WHERE excluded.last_seen_minute <= account_seen.last_seen_minute \
+     AND excluded.first_seen_at >= account_seen.first_seen_at",
 )
-// SQLite would write the index entry of the minute again even if it stays the same.
 .with_postgres_tail(
     "ON CONFLICT (company, account) DO UPDATE SET \
      last_seen_at = greatest(excluded.last_seen_at, account_seen.last_seen_at), \
-     last_seen_minute = greatest(excluded.last_seen_minute, account_seen.last_seen_minute) \
-     RETURNING account, last_seen_minute, first_seen_at",
-);
+     last_seen_minute = greatest(excluded.last_seen_minute, account_seen.last_seen_minute), \
+     first_seen_at = least(excluded.first_seen_at, account_seen.first_seen_at)",
+)
+.telling_written();
 
-pub(crate) static SEE_MINUTE: UpdateMany =
-    UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("last_seen_minute", Type::Int)]);
+/// In another minute than before.
+pub(crate) static SEE_LATER: InsertMany = InsertMany::new(
+    "account_seen",
+    SEEN_COLUMNS,
+    "ON CONFLICT (company, account) DO UPDATE SET \
+     last_seen_at = excluded.last_seen_at, last_seen_minute = excluded.last_seen_minute \
+     WHERE excluded.last_seen_minute > account_seen.last_seen_minute \
+     AND excluded.first_seen_at >= account_seen.first_seen_at",
+)
+.telling_written();
 
-pub(crate) static SEE_FIRST: UpdateMany =
-    UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("first_seen_at", Type::Int)]);
+/// Earlier than ever, and perhaps later too.
+pub(crate) static SEE_EARLIER: InsertMany = InsertMany::new(
+    "account_seen",
+    SEEN_COLUMNS,
+    "ON CONFLICT (company, account) DO UPDATE SET first_seen_at = excluded.first_seen_at, \
+     last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
+     THEN excluded.last_seen_at ELSE account_seen.last_seen_at END, \
+     last_seen_minute = CASE WHEN excluded.last_seen_minute > account_seen.last_seen_minute \
+     THEN excluded.last_seen_minute ELSE account_seen.last_seen_minute END",
+)
+.telling_written();
 
 pub(crate) static TAKE_MARK: InsertMany = InsertMany::new(
     "event_mark",
     &[("mark", Type::Bytes), ("at", Type::Int)],
     // An id used more than 90 days ago (in microseconds) is free again.
     "ON CONFLICT (company, mark) DO UPDATE SET at = excluded.at \
-     WHERE event_mark.at <= excluded.at - 7776000000000 RETURNING mark",
-);
+     WHERE event_mark.at <= excluded.at - 7776000000000",
+)
+.telling_written();
 const _: () = assert!(EVENT_ID_DAYS * 86_400_000_000 == 7_776_000_000_000);
 
 /// An event to store.
@@ -163,35 +185,26 @@ pub struct Seen {
 }
 
 pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
-    let mut rows = Vec::with_capacity(seen.len() * SEE.width());
-    for seen in seen {
-        rows.extend::<[Value; 5]>([
-            (&seen.account).into(),
-            seen.first.into(),
-            seen.last.into(),
-            seen.day.into(),
-            seen.last.minute().into(),
-        ]);
-    }
-    // The indexed first time, and on SQLite the indexed minute, are left out of the upsert and moved only when necessary, so
-    // that an index entry is rewritten at most once a minute rather than once per event.
-    let (mut later, mut earlier) = (Vec::new(), Vec::new());
-    for mut row in tx.insert(&SEE, &rows)? {
-        let (account, minute, first): (AccountId, i64, Time) = (row.take()?, row.take()?, row.take()?);
-        let Ok(place) = seen.binary_search_by_key(&account, |seen| seen.account) else { continue };
-        if seen[place].last.minute() > minute {
-            later.push((account, seen[place].last.minute()));
+    let mut left: Vec<&Seen> = seen.iter().collect();
+    for statement in [&SEE, &SEE_LATER, &SEE_EARLIER] {
+        let mut rows = Vec::with_capacity(left.len() * statement.width());
+        for seen in &left {
+            rows.extend::<[Value; 5]>([
+                (&seen.account).into(),
+                seen.first.into(),
+                seen.last.into(),
+                seen.day.into(),
+                seen.last.minute().into(),
+            ]);
         }
-        if seen[place].first < first {
-            earlier.push((account, seen[place].first));
+        let written = tx.insert(statement, &rows)?.into_iter().map(|mut row| row.take());
+        let written: HashSet<AccountId> = written.collect::<Result<_, _>>()?;
+        left.retain(|seen| !written.contains(&seen.account));
+        if left.is_empty() {
+            break;
         }
     }
-    let rows: Vec<Value> =
-        earlier.iter().flat_map(|(account, first)| [Value::from(account), Value::from(*first)]).collect();
-    tx.update(&SEE_FIRST, &rows)?;
-    let rows: Vec<Value> =
-        later.iter().flat_map(|(account, minute)| [Value::from(account), Value::from(*minute)]).collect();
-    tx.update(&SEE_MINUTE, &rows)
+    Ok(())
 }
 
 /// Remembers event ids; returns those that weren't in use.

@@ -79,8 +79,9 @@ pub(crate) static KEEP: InsertMany = InsertMany::new(
 pub(crate) static OPEN_EPISODE: InsertMany = InsertMany::new(
     "contact_episode",
     &[("account", Type::Bytes), ("last_contact_at", Type::Int), ("announced_at", Type::Int)],
-    "ON CONFLICT (company, account, last_contact_at) DO NOTHING RETURNING account",
-);
+    "ON CONFLICT (company, account, last_contact_at) DO NOTHING",
+)
+.telling_written();
 
 /// The last contact of an account that was never contacted: before every real time.
 const NEVER: i64 = -9_000_000_000_000_000_000;

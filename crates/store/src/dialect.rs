@@ -117,6 +117,8 @@ pub fn to_sqlite(sql: &str) -> String {
 const CHANGE: &str = ", change";
 const CHANGE_NUMBER: &str = ", (SELECT change_number())";
 
+/// Nothing is returned: whether a row was written follows from the number of changes. For RETURNING, SQLite would make a
+/// table in memory for each row.
 pub fn insert_sqlite(insert: &InsertMany) -> String {
     let InsertMany { table, columns, tail, numbering, .. } = insert;
     let names = names(columns, ", ", ToOwned::to_owned);
@@ -127,11 +129,12 @@ pub fn insert_sqlite(insert: &InsertMany) -> String {
 }
 
 pub fn insert_postgres(insert: &InsertMany) -> String {
-    let InsertMany { table, columns, postgres_tail: tail, numbering, .. } = insert;
+    let InsertMany { table, columns, postgres_tail: tail, numbering, tells_written, .. } = insert;
     let names = names(columns, ", ", ToOwned::to_owned);
     let (change, number) = if numbering.is_numbered() { (CHANGE, CHANGE_NUMBER) } else { ("", "") };
+    let returning = if *tells_written { format!(" RETURNING {}", columns[0].0) } else { String::new() };
     let insert = format!(
-        "INSERT INTO {table} (company, {names}{change}) SELECT $1, u.*{number} FROM unnest({}) AS u {tail}",
+        "INSERT INTO {table} (company, {names}{change}) SELECT $1, u.*{number} FROM unnest({}) AS u {tail}{returning}",
         arrays(columns)
     );
     match numbering {

@@ -73,11 +73,13 @@ impl Numbering {
 pub struct InsertMany {
     pub table: &'static str,
     pub columns: &'static [(&'static str, Type)],
-    /// `ON CONFLICT …` and `RETURNING …`. No two rows of one call may have the same conflict key.
+    /// `ON CONFLICT …`. No two rows of one call may have the same conflict key.
     pub tail: &'static str,
     /// The same on PostgreSQL.
     pub postgres_tail: &'static str,
     pub numbering: Numbering,
+    /// Returns the first column of each row that was written: not of those that the tail left as they were.
+    pub tells_written: bool,
     sqlite: OnceLock<String>,
     postgres: OnceLock<String>,
 }
@@ -103,6 +105,7 @@ impl InsertMany {
             tail,
             postgres_tail: tail,
             numbering,
+            tells_written: false,
             sqlite: OnceLock::new(),
             postgres: OnceLock::new(),
         }
@@ -115,6 +118,13 @@ impl InsertMany {
         self
     }
 
+    /// The same, and returns the first column of each row that was written.
+    #[must_use]
+    pub const fn telling_written(mut self) -> Self {
+        self.tells_written = true;
+        self
+    }
+
     /// The same for a table whose rows have the number of their change.
     pub const fn numbered(
         table: &'static str,
@@ -124,13 +134,13 @@ impl InsertMany {
         Self::with(table, columns, tail, Numbering::Row)
     }
 
-    /// The same with a log of the changes. It returns the id.
+    /// The same with a log of the changes. It returns the ids of the rows that were written.
     pub const fn logged(
         table: &'static str,
         columns: &'static [(&'static str, Type)],
         tail: &'static str,
     ) -> Self {
-        Self::with(table, columns, tail, Numbering::Log)
+        Self::with(table, columns, tail, Numbering::Log).telling_written()
     }
 
     pub fn sqlite(&self) -> &str {

@@ -90,6 +90,11 @@ impl Row {
         Ok(Self { cells: cells.into_iter() })
     }
 
+    /// A row of one column.
+    pub(crate) fn of(cell: Cell) -> Self {
+        Self { cells: vec![cell].into_iter() }
+    }
+
     /// The next column.
     pub fn take<T: FromCell>(&mut self) -> Result<T, Error> {
         let cell = self.cells.next().ok_or_else(|| Error::fault("a row has fewer columns than were read"))?;

@@ -111,8 +111,44 @@ fn sightings_only_widen() {
         assert_eq!(see(5, 5), (5, 80, 1), "earlier");
         assert_eq!(see(90, 100), (5, 100, 1), "later, in the same minute");
         assert_eq!(see(180, 190), (5, 190, 3), "later, in another one");
+        assert_eq!(see(3, 300), (3, 300, 5), "earlier, and later in another one");
         let account = world.account(company, account_id(1)).expect("there");
-        assert_eq!((account.first_seen_at, account.last_seen_at), (Some(time(5)), Some(time(190))));
+        assert_eq!((account.first_seen_at, account.last_seen_at), (Some(time(3)), Some(time(300))));
+    });
+}
+
+#[test]
+fn sightings_of_one_call_widen_each_account_in_its_way() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        world.insert(company, (1..=6).map(|n| new_account(n, &format!("Account {n}"))).collect());
+        let see = |times: Vec<(u64, i64, i64)>| {
+            let day = Day::from_number(100);
+            let seen: Vec<Seen> = times
+                .into_iter()
+                .map(|(n, first, last)| Seen {
+                    account: account_id(n),
+                    first: time(first),
+                    last: time(last),
+                    day,
+                })
+                .collect();
+            world.write(company, move |tx| activity::see(tx, &seen)).expect("seen");
+        };
+        see((1..=5).map(|n| (n, 70, 80)).collect());
+        let now = [(1, 75, 85), (2, 130, 140), (3, 10, 20), (4, 10, 140), (5, 71, 72), (6, 200, 210)];
+        see(now.to_vec());
+        let wide = [(70, 85, 1), (70, 140, 2), (10, 80, 1), (10, 140, 2), (70, 80, 1), (200, 210, 3)];
+        for (n, (first, last, minute)) in (1..=6).zip(wide) {
+            let times = world.read(company, move |snapshot| activity::seen(snapshot, account_id(n)));
+            assert_eq!(times, Some((time(first), time(last))), "account {n}");
+            let same = format!(
+                "SELECT count(*) FROM account_seen WHERE last_seen_at = {} AND last_seen_minute = {}",
+                time(last).as_micros(),
+                time(0).minute() + minute
+            );
+            assert!(world.number(&same) > 0, "account {n}");
+        }
     });
 }
 

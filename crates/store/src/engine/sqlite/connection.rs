@@ -181,21 +181,29 @@ impl Connection for Conn {
         company: CompanyId,
         values: &[Value],
     ) -> Result<Vec<Row>, Error> {
-        self.each_row(insert.sqlite(), (insert.table, insert.numbering), insert.width(), company, values)
+        let mut written = Vec::new();
+        let table = (insert.table, insert.numbering);
+        self.each_row(insert.sqlite(), table, insert.width(), company, values, |row| {
+            if insert.tells_written {
+                written.push(Row::of(Cell::from(row[0])));
+            }
+        })?;
+        Ok(written)
     }
 
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
         let table = (update.table, update.numbering);
-        self.each_row(update.sqlite(), table, update.width(), company, values).map(|_| ())
+        self.each_row(update.sqlite(), table, update.width(), company, values, |_| ())
     }
 
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
         let table = (delete.table, Numbering::None);
-        self.each_row(delete.sqlite(), table, delete.width(), company, values).map(|_| ())
+        self.each_row(delete.sqlite(), table, delete.width(), company, values, |_| ())
     }
 }
 
 impl Conn {
+    /// Runs a statement for each row; `written` gets those that it inserted, updated or deleted.
     fn each_row(
         &self,
         sql: &str,
@@ -203,15 +211,14 @@ impl Conn {
         width: usize,
         company: CompanyId,
         values: &[Value],
-    ) -> Result<Vec<Row>, Error> {
+        mut written: impl FnMut(&[Value]),
+    ) -> Result<(), Error> {
         let mut prepared = self.statement(sql)?;
         prepared.raw_bind_parameter(1, Value::from(company)).map_err(|error| named(sql, error))?;
         let mut log = match numbering {
             Numbering::Log => Some(self.statement(&dialect::log_sqlite(table))?),
             Numbering::None | Numbering::Row => None,
         };
-        let returns = prepared.column_count();
-        let mut found = Vec::new();
         let mut run = |row: &[Value]| {
             for (n, value) in row.iter().enumerate() {
                 prepared.raw_bind_parameter(n + 2, value)?;
@@ -221,23 +228,15 @@ impl Conn {
                 self.next_change.set(change + 1);
                 prepared.raw_bind_parameter(width + 2, change)?;
             }
-            let written = if returns == 0 {
-                prepared.raw_execute()?
-            } else {
-                let before = found.len();
-                let mut rows = prepared.raw_query();
-                while let Some(row) = rows.next()? {
-                    found.push(Row::read(returns, |n| value(row, n).map(Cell::from))?);
+            if prepared.raw_execute()? > 0 {
+                written(row);
+                if let (Some(log), [id, .., at]) = (&mut log, row) {
+                    log.execute((Value::from(company), change, id, at))?;
                 }
-                found.len() - before
-            };
-            if let (Some(log), [id, .., at], true) = (&mut log, row, written > 0) {
-                log.execute((Value::from(company), change, id, at))?;
             }
             Ok(())
         };
-        values.chunks_exact(width).try_for_each(&mut run).map_err(|error| named(sql, error))?;
-        Ok(found)
+        values.chunks_exact(width).try_for_each(&mut run).map_err(|error| named(sql, error))
     }
 }
 
