@@ -51,8 +51,8 @@ const BUSY_INTERVAL: Duration = Duration::from_millis(10);
 const MIGRATION_CACHE_BYTES: usize = 64 << 20;
 const OWNER_ONLY: u32 = 0o600;
 /// The pages of a new database. Whatever changes in a page, all of it goes into the log and from there into the file, and
-/// activity changes few bytes of many pages. So half of SQLite's default is a third more events per second on a large
-/// database. With still smaller pages, events and accounts of a usual size would no longer fit into one.
+/// activity changes few bytes of many pages. So half of SQLite's default is up to a quarter more events per second on a
+/// large database. With still smaller pages, events and accounts of a usual size would no longer fit into one.
 const PAGE_BYTES: u32 = 2_048;
 /// What SQLite puts before each page in the log.
 const FRAME_HEADER_BYTES: u32 = 24;
