@@ -18,9 +18,9 @@ const STALL: Duration = Duration::from_secs(3);
 /// A loaded machine may stall a write by itself now and then.
 const MOST_STALLS: usize = 10;
 /// More than the log grows to without readers, and enough to be reported as long.
-const MUCH_BYTES: u64 = 120 << 20;
+const MUCH_BYTES: u64 = 200 << 20;
 /// The size of the log's file after it grew: twice the size at which the log starts over, and one group.
-const SHORT_BYTES: u64 = 75 << 20;
+const SHORT_BYTES: u64 = 140 << 20;
 
 struct Place {
     world: World,

@@ -21,7 +21,7 @@
 //! has to sync what was added since, and the log has grown a little. If a reader holds a snapshot open, no further
 //! pause is requested until the reader has moved on.
 //!
-//! A disk that syncs more slowly than the writer writes would never catch up. Past `FULL_FRAMES` the writer
+//! A disk that syncs more slowly than the writer writes would never catch up. Past `FULL_BYTES` the writer
 //! therefore pauses before every group, still with the same limit.
 
 use std::sync::Arc;
@@ -35,15 +35,17 @@ use super::from_sqlite;
 use super::log::Log;
 use crate::error::Error;
 
-/// The log is started over once it has this many frames (32 MiB, if the pages are those of a new database).
-const RESTART_FRAMES: u32 = 16_384;
-/// A log of this length is reported as growing (64 MiB).
-const LONG_FRAMES: u32 = 2 * RESTART_FRAMES;
-/// Copied frames are synced once there are this many (2 MiB).
+/// The log is started over once it is this long.
+const RESTART_BYTES: u64 = 64 << 20;
+/// A log of this length is reported as growing.
+const LONG_BYTES: u64 = 2 * RESTART_BYTES;
+/// A slow disk can't make the log grow much beyond this.
+const FULL_BYTES: u64 = 8 * RESTART_BYTES;
+/// The size that the file is truncated to when the log starts over after it has grown.
+pub const MOST_FILE_BYTES: i64 = (2 * RESTART_BYTES).cast_signed();
+/// Copied frames are synced once there are this many (2 MiB, if the pages are those of a new database).
 const SYNC_FRAMES: u32 = 1_024;
-/// A slow disk can't make the log grow much beyond this (256 MiB).
-const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
-/// How much of the log may be left for a pause that comes between groups of the usual length (6 MiB).
+/// How much of the log may be left for a pause that comes between groups of the usual length.
 const PAUSE_FRAMES: u32 = 3 * SYNC_FRAMES;
 /// How long the writer may be asked to pause. A pause ends sooner if the log is started over sooner.
 const LONGEST_PAUSE: Duration = Duration::from_millis(150);
@@ -53,8 +55,6 @@ const TRIES: usize = 4;
 const CATCHING_UP: usize = 6;
 /// How long to wait for a short read that delays the end of a pause.
 const BREATH: Duration = Duration::from_millis(1);
-/// How many frames the file has room for after it is truncated, when the log starts over after it has grown.
-pub const MOST_FILE_FRAMES: u32 = 2 * RESTART_FRAMES;
 
 /// The progress of a checkpoint. Frames appended in the meantime make no difference: `frames` is the length
 /// of the log when it began, so frames that aren't `copied` are still being read.
@@ -69,9 +69,8 @@ impl Progress {
         self.copied >= self.frames
     }
 
-    /// Short reads leave a little of the log behind; a snapshot that is held open leaves more and more.
-    fn is_nearly_complete(self) -> bool {
-        self.frames.saturating_sub(self.copied) <= RESTART_FRAMES / 2
+    fn left(self) -> u32 {
+        self.frames.saturating_sub(self.copied)
     }
 }
 
@@ -122,9 +121,10 @@ impl Checkpointer {
             let Some(progress) = self.copy_and_sync(SYNC_FRAMES) else { return };
             self.has_more = !progress.is_complete();
             let is_stuck = self.stuck_at == Some(progress.copied) && !progress.is_complete();
-            let is_blocked = is_stuck || !progress.is_nearly_complete();
+            // Short reads leave a little of the log behind; a snapshot that is held open leaves more and more.
+            let is_blocked = is_stuck || self.log.bytes(progress.left()) > RESTART_BYTES / 2;
             self.note(progress.frames, is_blocked);
-            if progress.frames < RESTART_FRAMES || is_blocked {
+            if self.log.bytes(progress.frames) < RESTART_BYTES || is_blocked {
                 return;
             }
             let is_restarted = self.catch_up(attempt > 0) && {
@@ -150,7 +150,9 @@ impl Checkpointer {
             let before = self.synced;
             match self.copy_and_sync(least) {
                 None => return false,
-                Some(progress) if self.synced == before || progress.frames > FULL_FRAMES => return true,
+                Some(progress) if self.synced == before || self.log.bytes(progress.frames) > FULL_BYTES => {
+                    return true;
+                }
                 Some(_) => {}
             }
         }
@@ -240,17 +242,18 @@ impl Checkpointer {
 
     fn note(&mut self, frames: u32, is_blocked: bool) {
         self.log.note_length(frames);
-        if is_blocked && frames >= RESTART_FRAMES {
+        let bytes = self.log.bytes(frames);
+        if is_blocked && bytes >= RESTART_BYTES {
             self.log.count_blocked();
         }
-        self.log.pause_always((frames > FULL_FRAMES && !is_blocked).then_some(LONGEST_PAUSE));
-        let megabytes = self.log.bytes(frames) >> 20;
-        if frames >= LONG_FRAMES && !self.is_long {
+        self.log.pause_always((bytes > FULL_BYTES && !is_blocked).then_some(LONGEST_PAUSE));
+        let megabytes = bytes >> 20;
+        if bytes >= LONG_BYTES && !self.is_long {
             self.is_long = true;
             let reason =
                 if is_blocked { "a reader holds an old snapshot open" } else { "the disk is too slow" };
             tracing::warn!(frames, megabytes, reason, "the write-ahead log is growing");
-        } else if frames < RESTART_FRAMES && self.is_long {
+        } else if bytes < RESTART_BYTES && self.is_long {
             self.is_long = false;
             tracing::info!(frames, "the write-ahead log is short again");
         }

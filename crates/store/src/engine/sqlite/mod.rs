@@ -154,8 +154,7 @@ fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
     }
     let synchronous = if durable { "FULL" } else { "OFF" };
     patiently(|| sqlite.pragma_update(None, "synchronous", synchronous)).map_err(cannot_open)?;
-    let most_bytes = checkpointer::MOST_FILE_FRAMES * frame_bytes(&sqlite)?;
-    let limit_log = || sqlite.pragma_update(None, "journal_size_limit", most_bytes);
+    let limit_log = || sqlite.pragma_update(None, "journal_size_limit", checkpointer::MOST_FILE_BYTES);
     patiently(limit_log).map_err(cannot_open)?;
     Conn::tuned(sqlite, cache_bytes)
 }
