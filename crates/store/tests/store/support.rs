@@ -27,21 +27,19 @@ pub struct World {
 
 /// Runs a test on each engine, each time on its own database.
 pub fn on_both_engines(test: impl Fn(&World)) {
-    // A loaded machine makes work wait for its turn, which is no concern of these tests.
-    on_both_engines_with(|config| config.max_wait = LONG, test);
+    on_both_engines_with(patient, test);
 }
 
 /// The same with the usual limit on waiting, and one writer on PostgreSQL too, so that a test can block it.
 pub fn with_one_writer(test: impl Fn(&World)) {
-    on_both_engines_with(|config| config.writers = 1, test);
+    on_both_engines_with(|database| Config { writers: 1, ..Config::new(database) }, test);
 }
 
-fn on_both_engines_with(change: impl Fn(&mut Config), test: impl Fn(&World)) {
+fn on_both_engines_with(configure: impl Fn(Database) -> Config, test: impl Fn(&World)) {
     for engine in Engine::BOTH {
         println!("on {engine}:");
         let own = TestDatabase::over_tls(engine);
-        let mut config = Config::new(own.database.clone());
-        change(&mut config);
+        let config = configure(own.database.clone());
         test(&World { store: open(&config), database: own.database.clone() });
     }
 }
