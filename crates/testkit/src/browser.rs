@@ -5,6 +5,7 @@ use fantoccini::Client;
 use serde_json::json;
 
 use crate::Hands;
+use crate::chromium;
 use crate::drivers::{Kind, Session};
 
 /// How a browser is set up.
@@ -45,9 +46,13 @@ impl Browser {
         Self { client, hands, base, session: Some(session) }
     }
 
-    /// Gives the browser a cookie, as `name=value`. A page of the service must be open.
-    pub async fn add_cookie(&self, cookie: &str) {
-        self.run("document.cookie = `${arguments[0]}; path=/`", vec![json!(cookie)]).await;
+    /// Gives the browser a cookie of the service, before any page of it is open.
+    pub async fn add_cookie(&self, name: &str, value: &str) {
+        let cookie = json!({ "url": self.base, "name": name, "value": value });
+        let command = chromium::Command("Network.setCookie", cookie);
+        let answer =
+            self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("no cookie: {error}"));
+        assert_eq!(answer["success"], true, "{name}: {answer}");
     }
 
     /// Opens a page and waits until it is loaded.

@@ -19,8 +19,7 @@ async fn open(office: &Office, hands: Hands) -> (Browser, String) {
     let account =
         office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
     let path = format!("/accounts/{}", account["id"].as_str().expect("an id"));
-    let browser = office.browser_with(hands).await;
-    browser.go(&path).await;
+    let browser = office.browser_at(&path, hands).await;
     (browser, path)
 }
 

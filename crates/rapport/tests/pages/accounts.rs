@@ -146,8 +146,7 @@ async fn rename_and_delete_the_view(browser: &Browser) {
 async fn columns_are_chosen_and_exported(hands: Hands) {
     let office = Office::open();
     three(&office);
-    let browser = office.browser_with(hands).await;
-    browser.go("/accounts?status=customer").await;
+    let browser = office.browser_at("/accounts?status=customer", hands).await;
     browser.click("Columns").await;
     for label in ["Value", "Channel", "Last seen", "Last contact", "Created", "plan"] {
         browser.click(label).await;
@@ -168,8 +167,7 @@ async fn columns_sort_both_ways(hands: Hands) {
     three(&office);
     let small = json!({ "imported_id": "crm-2", "captured_value": "300" });
     office.account(small);
-    let browser = office.browser_with(hands).await;
-    browser.go("/accounts?columns=value").await;
+    let browser = office.browser_at("/accounts?columns=value", hands).await;
     let order = |names: [&str; 3]| names.map(str::to_owned).to_vec();
     browser.click("Value").await;
     browser.see("Value ↓").await;
@@ -319,8 +317,7 @@ async fn a_click_anywhere_in_a_row_opens_it() {
 async fn a_fault_in_the_address_is_named_and_left(hands: Hands) {
     let office = Office::open();
     three(&office);
-    let browser = office.browser_with(hands).await;
-    browser.go("/accounts?status=nonsense&status=lost&sort=name").await;
+    let browser = office.browser_at("/accounts?status=nonsense&status=lost&sort=name", hands).await;
     browser.see("Status: Must be one of").await;
     browser.see("Nothing to show").await;
     // The invalid filter is removed and the other one stays.

@@ -123,8 +123,7 @@ async fn cards_are_chosen_and_moved_by_keys() {
 async fn a_move_that_fails_says_so_and_can_be_tried_again() {
     let office = Office::open();
     let id = account(&office, "Nordlys Bank", "prospect");
-    let browser = office.browser().await;
-    browser.go("/pipeline").await;
+    let browser = office.browser_at("/pipeline", Hands::Mouse).await;
     let scrolled = mark(&browser).await;
     // An account that is gone in the meantime.
     let status = "document.querySelector('form[data-move] option').value = 'won'";

@@ -20,7 +20,6 @@ async fn an_overdue_client_is_listed_until_contact_is_logged(hands: Hands) {
     let office = Office::open();
     overdue(&office, 1, "Nordlys Bank");
     let browser = office.browser_with(hands).await;
-    browser.go("/").await;
     browser.see("Nordlys Bank").await;
     browser.see("Overdue clients").await;
     browser.click("Clients").await;
@@ -46,8 +45,7 @@ async fn an_overdue_client_is_listed_until_contact_is_logged(hands: Hands) {
 async fn a_snoozed_client_waits_in_its_own_tab(hands: Hands) {
     let office = Office::open();
     let id = overdue(&office, 1, "Nordlys Bank");
-    let browser = office.browser_with(hands).await;
-    browser.go(&format!("/accounts/{id}")).await;
+    let browser = office.browser_at(&format!("/accounts/{id}"), hands).await;
     browser.click("Snooze…").await;
     browser.fill("snoozed_until", "2099-01-01").await;
     browser.click_css("form[action$='/snooze'] button").await;

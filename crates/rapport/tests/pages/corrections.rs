@@ -19,8 +19,7 @@ async fn open(office: &Office, hands: Hands) -> (Browser, String) {
     let path = format!("/accounts/{}", account["id"].as_str().expect("an id"));
     let call = json!({ "kind": "call", "note": "Rang twice", "occurred_at": "2026-01-15T14:30:00Z" });
     office.api("POST", &format!("/api{path}/contacts/"), &call);
-    let browser = office.browser_with(hands).await;
-    browser.go(&path).await;
+    let browser = office.browser_at(&path, hands).await;
     (browser, path)
 }
 

@@ -50,8 +50,7 @@ async fn a_token_of_a_person_ends_with_them(hands: Hands) {
     let office = Office::open();
     let bo = office.employ("bo@acme.test", "Bo Lind", "member", "the password of Bo Lind");
     let bo = bo["id"].as_str().expect("an id").to_owned();
-    let browser = office.browser_with(hands).await;
-    browser.go("/settings/tokens").await;
+    let browser = office.browser_at("/settings/tokens", hands).await;
     browser.fill("name", "Bo’s script").await;
     browser.choose("role", "member").await;
     browser.choose("owner", &bo).await;

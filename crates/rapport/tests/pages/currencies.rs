@@ -113,8 +113,7 @@ async fn totals_show_the_converted_sum_and_its_parts(hands: Hands) {
 
 async fn a_refused_rate_keeps_what_was_typed(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.go("/settings/currencies").await;
+    let browser = office.browser_at("/settings/currencies", hands).await;
     browser.fill("currency", "XXY").await;
     browser.fill("rate", "1,10").await;
     browser.click("Add rate").await;

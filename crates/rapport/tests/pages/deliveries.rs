@@ -212,8 +212,7 @@ async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
     let id = office.webhook(&receiver.url("/crm"), &["account.created"]);
     office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
     receiver.wait_for(1, PATIENCE);
-    let browser = office.browser().await;
-    browser.go("/deliveries").await;
+    let browser = office.browser_at("/deliveries", Hands::Mouse).await;
     browser.run("window.untouched = true", Vec::new()).await;
     browser.see("Nordlys Bank").await;
     browser.run("document.querySelector('#deliveries a').focus()", Vec::new()).await;

@@ -1,7 +1,7 @@
 //! Whether a page, and everything that opens on it, fits every screen: nothing scrolls sideways except code and charts,
 //! and no action is off the screen. `every_page` looks at all pages.
 
-use rapport_testkit::{Browser, Screen};
+use rapport_testkit::{Browser, Hands, Screen};
 use serde_json::{Value, json};
 
 use crate::every_page::assert_none;
@@ -68,8 +68,7 @@ async fn what_new_owners_see_fits_every_screen() {
 #[tokio::test]
 async fn the_list_of_accounts_fits_every_screen_with_all_columns() {
     let office = Office::demo();
-    let browser = office.browser().await;
-    browser.go(ALL_COLUMNS).await;
+    let browser = office.browser_at(ALL_COLUMNS, Hands::Mouse).await;
     assert_none(&look(&browser, "all columns").await);
     browser.close();
 }
@@ -79,8 +78,7 @@ async fn the_bar_for_selected_accounts_and_its_previews_fit_every_screen() {
     const PICK: &str = "document.querySelectorAll('td.pick input').forEach((box) => box.click())";
     let office = Office::demo();
     let mut found = Vec::new();
-    let browser = office.browser().await;
-    browser.go("/accounts").await;
+    let browser = office.browser_at("/accounts", Hands::Mouse).await;
     browser.run(PICK, Vec::new()).await;
     browser.see("50 selected").await;
     found.extend(look(&browser, "the bar").await);

@@ -72,8 +72,7 @@ async fn a_messy_file_asks_only_for_what_it_needs(hands: Hands) {
     let directory = TempDir::new().expect("a directory");
     let file = directory.path().join("kunden.csv");
     fs::write(&file, MESSY).expect("a file");
-    let browser = office.browser_with(hands).await;
-    browser.go("/imports").await;
+    let browser = office.browser_at("/imports", hands).await;
     browser.attach("file", file.to_str().expect("a path")).await;
     browser.click("Upload").await;
     browser.see("can be read in two ways").await;

@@ -1,6 +1,6 @@
 //! Keyboard use: the palette, shortcuts, rows, and closing menus.
 
-use rapport_testkit::Browser;
+use rapport_testkit::{Browser, Hands};
 use serde_json::json;
 
 use crate::office::Office;
@@ -104,8 +104,7 @@ async fn rows_are_chosen_by_keys_and_stay_chosen_while_the_list_changes() {
 async fn escape_closes_a_menu_and_gives_the_focus_back() {
     let office = Office::open();
     let path = account(&office, 1, "Nordlys Bank");
-    let browser = office.browser().await;
-    browser.go(&path).await;
+    let browser = office.browser_at(&path, Hands::Mouse).await;
     for (key, menu, field) in
         [("s", "snooze", "snoozed_until"), ("m", "move", "status"), ("c", "log-contact", "kind")]
     {

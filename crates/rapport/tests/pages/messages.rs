@@ -16,8 +16,7 @@ const SAID: &str = "return document.getElementById('said').textContent";
 async fn a_message_with_undo_stays_long_enough_and_while_somebody_is_at_it() {
     let office = Office::open();
     office.account(json!({ "imported_id": "a", "name": "Nordlys Bank" }));
-    let browser = office.browser().await;
-    browser.go("/pipeline").await;
+    let browser = office.browser_at("/pipeline", Hands::Mouse).await;
     browser.run(HOLD_TIME, Vec::new()).await;
     browser.drag(".item", "#stage-contacted").await;
     browser.see_in("#messages", "Moved Nordlys Bank to Contacted.").await;
@@ -61,8 +60,7 @@ async fn a_message_disappears_by_itself_or_when_it_is_dismissed() {
 async fn a_live_page_is_loaded_once_and_then_only_after_a_change() {
     let office = Office::open();
     office.account(json!({ "imported_id": "a", "name": "Nordlys Bank" }));
-    let browser = office.browser().await;
-    browser.go("/accounts").await;
+    let browser = office.browser_at("/accounts", Hands::Mouse).await;
     browser.see("Nordlys Bank").await;
     // A second stream is told about a change right away, and the page's own stream was opened before.
     let heard = "const done = arguments[arguments.length - 1];

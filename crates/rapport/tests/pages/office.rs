@@ -179,19 +179,31 @@ impl Office {
         format!("http://{}", self.service.address)
     }
 
-    /// A browser in which the owner is logged in.
+    /// A browser in which the owner is logged in and sees the dashboard.
     pub async fn browser(&self) -> Browser {
         self.browser_as(Setup::default()).await
     }
 
     /// The same, operated this way.
     pub async fn browser_with(&self, hands: Hands) -> Browser {
-        self.browser_as(Setup { hands, ..Setup::default() }).await
+        self.browser_at("/", hands).await
     }
 
     pub async fn browser_as(&self, setup: Setup) -> Browser {
+        self.enter("/", setup).await
+    }
+
+    /// A browser in which the owner is logged in and sees this page first.
+    pub async fn browser_at(&self, path: &str, hands: Hands) -> Browser {
+        self.enter(path, Setup { hands, ..Setup::default() }).await
+    }
+
+    /// Logs the owner in without filling in the page, which has its own tests.
+    async fn enter(&self, path: &str, setup: Setup) -> Browser {
         let browser = Browser::open_as(&self.base(), setup).await;
-        self.enter(&browser, &self.owner).await;
+        let head = send_login(&self.service, &self.owner, self.known_browser.as_deref());
+        browser.add_cookie("rapport", &cookie_in(&head, "rapport")).await;
+        browser.go(path).await;
         browser
     }
 
@@ -200,16 +212,6 @@ impl Office {
         let Files::Place(place) = &self.files else { panic!("the demo keeps its files to itself") };
         let database = Database::Sqlite(place.path().join("rapport.db"));
         raw::run(&database, "UPDATE session SET proved_at = 0");
-    }
-
-    /// Logs the owner in without filling in the page, which has its own tests, and opens the dashboard.
-    async fn enter(&self, browser: &Browser, login: &Login) {
-        let head = send_login(&self.service, login, self.known_browser.as_deref());
-        let value = cookie_in(&head, "rapport");
-        // A browser takes cookies only for a site that it is on.
-        browser.go("/login").await;
-        browser.add_cookie(&format!("rapport={value}")).await;
-        browser.go("/").await;
     }
 
     /// A browser in which nobody is logged in.

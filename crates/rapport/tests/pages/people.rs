@@ -39,8 +39,7 @@ async fn a_person_logs_in_and_out(hands: Hands) {
 
 async fn a_person_changes_their_name(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.go("/profile").await;
+    let browser = office.browser_at("/profile", hands).await;
     browser.fill("name", "Ana Ruiz-Berg").await;
     browser.click_css("form[action='/profile/name'] button").await;
     browser.see("Name changed.").await;

@@ -16,8 +16,7 @@ async fn a_dragged_card_moves_the_account_writes_history_and_is_announced() {
     let office = Office::open_for(&receiver);
     office.webhook(&receiver.url("/hook"), &["account.status_changed"]);
     let id = account(&office, "Nordlys Bank", "contacted");
-    let browser = office.browser().await;
-    browser.go("/pipeline").await;
+    let browser = office.browser_at("/pipeline", Hands::Mouse).await;
     stands_in(&browser, &id, "contacted").await;
 
     browser.drag(&format!("#{id}"), "#stage-in_negotiation").await;

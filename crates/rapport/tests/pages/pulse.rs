@@ -1,5 +1,6 @@
 //! Client activity appears on the account page while it is open.
 
+use rapport_testkit::Hands;
 use serde_json::json;
 
 use crate::office::Office;
@@ -10,8 +11,7 @@ async fn the_pulse_card_changes_without_a_reload() {
     let account =
         office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
     let id = account["id"].as_str().expect("an id");
-    let browser = office.browser().await;
-    browser.go(&format!("/accounts/{id}")).await;
+    let browser = office.browser_at(&format!("/accounts/{id}"), Hands::Mouse).await;
     browser.run("window.untouched = true", Vec::new()).await;
     browser.see_not("app.export").await;
 
@@ -32,8 +32,8 @@ async fn a_page_that_lost_its_stream_to_newer_ones_still_changes_and_takes_none_
     let office = Office::open();
     let account =
         office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
-    let browser = office.browser().await;
-    browser.go(&format!("/accounts/{}", account["id"].as_str().expect("an id"))).await;
+    let id = account["id"].as_str().expect("an id");
+    let browser = office.browser_at(&format!("/accounts/{id}"), Hands::Mouse).await;
     // Once its stream is open, the page looks again.
     let has_looked =
         "return performance.getEntriesByType('resource').some((one) => one.initiatorType === 'fetch')";

@@ -39,8 +39,7 @@ async fn a_person_ends_one_of_their_sessions(hands: Hands) {
 
 async fn a_sensitive_form_goes_on_after_the_password(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.go("/settings/tokens").await;
+    let browser = office.browser_at("/settings/tokens", hands).await;
     browser.fill("name", "CRM <sync>").await;
     browser.choose("role", "member").await;
     office.age_proofs();
@@ -72,8 +71,7 @@ async fn a_sensitive_form_goes_on_after_the_password(hands: Hands) {
 
 async fn a_person_changes_their_mind_before_the_password(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.go("/settings/ingest").await;
+    let browser = office.browser_at("/settings/ingest", hands).await;
     office.age_proofs();
     browser.click("Rotate ingest key…").await;
     browser.click("Rotate ingest key").await;
@@ -88,8 +86,7 @@ async fn a_person_changes_their_mind_before_the_password(hands: Hands) {
 
 async fn a_weak_password_says_why(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.go("/profile").await;
+    let browser = office.browser_at("/profile", hands).await;
     for (chosen, fault) in [
         ("password1234", "Is too easy to guess"),
         ("Ana Ruiz, Acme", "Must not consist of your email address, your name or your company's name."),

@@ -15,8 +15,7 @@ fn tokens(office: &Office) -> usize {
 async fn a_token_is_made_once(hands: Hands) {
     let office = Office::open();
     let before = tokens(&office);
-    let browser = office.browser_with(hands).await;
-    browser.go("/settings/tokens").await;
+    let browser = office.browser_at("/settings/tokens", hands).await;
     browser.fill("name", "CRM sync").await;
     browser.click_twice("Create token").await;
     browser.see("Copy it now. You won’t see it again.").await;
@@ -35,8 +34,7 @@ async fn a_token_is_made_once(hands: Hands) {
 
 async fn an_invitation_is_sent_once(hands: Hands) {
     let (mailbox, office) = Mailbox::with_office();
-    let browser = office.browser_with(hands).await;
-    browser.go("/settings/members").await;
+    let browser = office.browser_at("/settings/members", hands).await;
     browser.fill("email", "bo@acme.test").await;
     browser.click_twice("Invite").await;
     browser.see("An invitation to bo@acme.test is on its way.").await;
@@ -57,8 +55,7 @@ async fn an_invitation_is_sent_once(hands: Hands) {
 
 async fn a_key_is_rotated_once(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.go("/settings/ingest").await;
+    let browser = office.browser_at("/settings/ingest", hands).await;
     browser.click("Rotate ingest key…").await;
     browser.click_twice("Rotate ingest key").await;
     browser.see("Copy it now. You won’t see it again.").await;

@@ -217,8 +217,7 @@ async fn its_signatures_are_checked(hands: Hands) {
     let arrived = receiver.wait_for(1, PATIENCE).remove(0);
     let body = String::from_utf8(arrived.body.clone()).expect("text");
     let signature = arrived.header("X-Service-Signature");
-    let browser = office.browser_with(hands).await;
-    browser.go(&format!("/webhooks/{id}")).await;
+    let browser = office.browser_at(&format!("/webhooks/{id}"), hands).await;
     browser.click("Check a signature").await;
 
     // The webhook is chosen already.
@@ -258,8 +257,7 @@ async fn its_events_are_filtered_and_its_headers_kept_secret(hands: Hands) {
     let receiver = Receiver::start();
     let office = Office::open_for(&receiver);
     office.account(json!({ "imported_id": "crm-0", "name": "Nordlys Bank" }));
-    let browser = office.browser_with(hands).await;
-    browser.go("/webhooks/new").await;
+    let browser = office.browser_at("/webhooks/new", hands).await;
     browser.fill("url", &receiver.url("/hook")).await;
     browser.click("All events").await;
     browser.click_css("input[name=more][value='account.updated']").await;
