@@ -54,8 +54,7 @@ async fn a_person_of_two_companies_goes_from_one_to_the_other(hands: Hands) {
 async fn other_sessions_are_logged_out(hands: Hands) {
     let office = Office::open();
     let here = office.browser_with(hands).await;
-    let there = office.browser_with(hands).await;
-    there.click("Settings").await;
+    let there = office.browser_at("/settings", hands).await;
     there.fill("time_zone", "Europe/Berlin").await;
     here.click_css(".me a[href='/profile']").await;
     here.see("Active sessions").await;
@@ -88,9 +87,7 @@ async fn without_mail_a_forgotten_password_is_a_matter_for_an_admin(hands: Hands
     theirs.click("Back to login").await;
     theirs.see("Forgot your password?").await;
 
-    let ana = office.browser_with(hands).await;
-    ana.click("Settings").await;
-    ana.click("Members").await;
+    let ana = office.browser_at("/settings/members", hands).await;
     ana.click("Change Bo Lind").await;
     ana.click("Create password-reset link").await;
     ana.see("Share this link").await;

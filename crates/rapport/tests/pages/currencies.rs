@@ -37,9 +37,7 @@ fn add(office: &Office, currency: &str, rate: &str) {
 async fn a_rate_is_added_corrected_deleted_and_restored(hands: Hands) {
     let office = Office::open();
     worth(&office, "Nordlys Bank", "1000", "CHF");
-    let browser = office.browser_with(hands).await;
-    browser.click("Settings").await;
-    browser.click("Currencies").await;
+    let browser = office.browser_at("/settings/currencies", hands).await;
     browser.see("No rates to USD yet").await;
     browser.click("Add a rate for CHF").await;
     browser.expect_value("currency", "CHF").await;

@@ -213,9 +213,7 @@ async fn a_company_requires_a_second_factor(hands: Hands) {
     let theirs = office.stranger(hands).await;
     log_in(&theirs, &bo).await;
 
-    let ana = office.browser_with(hands).await;
-    ana.click("Settings").await;
-    ana.click("Security").await;
+    let ana = office.browser_at("/settings/security", hands).await;
     ana.click("Members need a second factor to log in").await;
     ana.click("Save").await;
     // It applies to her as well.

@@ -17,8 +17,7 @@ const BOS_PASSWORD: &str = "the password of Bo Lind";
 
 async fn the_company_gets_another_name(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.click("Settings").await;
+    let browser = office.browser_at("/settings", hands).await;
     browser.fill("name", "Acme & Söhne").await;
     browser.click("Save").await;
     browser.see("Company settings saved.").await;
@@ -104,8 +103,7 @@ async fn a_person_leaves_the_company(hands: Hands) {
 async fn a_company_waits_to_be_deleted_and_is_kept(hands: Hands) {
     let office = Office::open();
     office.employ("bo@acme.test", "Bo Lind", "member", BOS_PASSWORD);
-    let ana = office.browser_with(hands).await;
-    ana.click("Settings").await;
+    let ana = office.browser_at("/settings", hands).await;
     ana.click("Delete company…").await;
     ana.see("Nobody can restore it afterwards.").await;
     ana.expect_count("a[href='/settings/export'][download]", 1).await;

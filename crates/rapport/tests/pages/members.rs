@@ -17,9 +17,7 @@ with_all_hands!(
 
 /// The owner's browser with the members page open.
 async fn members(office: &Office, hands: Hands) -> Browser {
-    let browser = office.browser_with(hands).await;
-    browser.click("Settings").await;
-    browser.click("Members").await;
+    let browser = office.browser_at("/settings/members", hands).await;
     browser.see("No pending invitations").await;
     browser
 }

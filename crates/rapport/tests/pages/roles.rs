@@ -100,8 +100,7 @@ async fn members_delete_where_it_is_granted(hands: Hands) {
     member.see("Log contact").await;
     member.expect_count("#more", 0).await;
 
-    let owner = office.browser_with(hands).await;
-    owner.click("Settings").await;
+    let owner = office.browser_at("/settings", hands).await;
     owner.choose("delete_role", "member").await;
     owner.click("Save").await;
     owner.see("Company settings saved.").await;

@@ -106,9 +106,7 @@ async fn a_weak_password_says_why(hands: Hands) {
 
 async fn the_company_limits_sessions(hands: Hands) {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.click("Settings").await;
-    browser.click("Security").await;
+    let browser = office.browser_at("/settings/security", hands).await;
     browser.see("Log people out when idle for").await;
     browser.choose("session_max_minutes", "1440").await;
     browser.click("Save").await;

@@ -19,13 +19,8 @@ with_all_hands!(
 );
 
 /// The owner's browser with this settings page open.
-async fn settings(office: &Office, hands: Hands, tab: &str) -> Browser {
-    let browser = office.browser_with(hands).await;
-    browser.click("Settings").await;
-    if tab != "Company" {
-        browser.click(tab).await;
-    }
-    browser
+async fn settings(office: &Office, hands: Hands, page: &str) -> Browser {
+    office.browser_at(&format!("/settings/{page}"), hands).await
 }
 
 fn saved(office: &Office) -> Value {
@@ -43,7 +38,7 @@ fn contacted(office: &Office, name: &str, status: &str, days_ago: i64) {
 
 async fn a_refused_zone_keeps_what_was_typed(hands: Hands) {
     let office = Office::open();
-    let browser = settings(&office, hands, "Company").await;
+    let browser = office.browser_at("/settings", hands).await;
     browser.see("Acme").await;
     browser.fill("time_zone", "Mars/Olympus Mons").await;
     browser.fill("default_currency", "SEK").await;
@@ -82,7 +77,7 @@ async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
     {
         contacted(&office, name, status, 10);
     }
-    let browser = settings(&office, hands, "Cadence").await;
+    let browser = settings(&office, hands, "cadence").await;
     browser.fill("cadence_days", "7").await;
     // The script updates the preview while somebody types.
     if hands == Hands::NoScripts {
@@ -120,7 +115,7 @@ async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
 async fn the_digest_is_read_and_sent(hands: Hands) {
     let (mailbox, office) = Mailbox::with_office();
     contacted(&office, "Nordlys Bank", "customer", 60);
-    let browser = settings(&office, hands, "Digest").await;
+    let browser = settings(&office, hands, "digest").await;
     browser.see("Preview").await;
     browser.see("- Nordlys Bank: 18 days overdue").await;
     browser.see("The first one is created on the next Monday").await;
@@ -150,7 +145,7 @@ async fn the_digest_is_read_and_sent(hands: Hands) {
 
 async fn kept_digests_can_be_read(hands: Hands) {
     let office = Office::demo();
-    let browser = settings(&office, hands, "Digest").await;
+    let browser = settings(&office, hands, "digest").await;
     browser.see("Past digests").await;
     let week = browser.text_of("#past tbody a").await;
     browser.click(&week).await;
@@ -167,7 +162,7 @@ async fn kept_digests_can_be_read(hands: Hands) {
 
 async fn a_company_decides_whether_late_events_move_accounts(hands: Hands) {
     let office = Office::open();
-    let browser = settings(&office, hands, "Ingest").await;
+    let browser = settings(&office, hands, "ingest").await;
     browser.expect_count("[name=late_events_move]:checked", 1).await;
     browser.click("Late events move accounts").await;
     browser.click("Save").await;
@@ -190,7 +185,7 @@ async fn a_company_decides_whether_late_events_move_accounts(hands: Hands) {
 
 async fn a_test_mail_arrives_and_its_outcome_shows(hands: Hands) {
     let (mailbox, office) = Mailbox::with_office();
-    let browser = settings(&office, hands, "Mail").await;
+    let browser = settings(&office, hands, "mail").await;
     browser.see("smtp+plain://127.0.0.1").await;
     browser.see("No mail yet").await;
     browser.click("Send me a test").await;
@@ -209,7 +204,7 @@ async fn a_test_mail_arrives_and_its_outcome_shows(hands: Hands) {
 
 async fn the_system_page_tells_of_every_job(hands: Hands) {
     let office = Office::open();
-    let browser = settings(&office, hands, "System").await;
+    let browser = settings(&office, hands, "system").await;
     for job in Job::ALL {
         browser.see(job.label()).await;
         browser.see(job.what()).await;

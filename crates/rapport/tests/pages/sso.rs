@@ -62,7 +62,7 @@ async fn log_in_there(browser: &Browser, who: &str) {
 
 async fn a_company_sets_it_up_and_somebody_joins_by_logging_in(hands: Hands) {
     let (provider, office) = office();
-    let ana = office.browser_with(hands).await;
+    let ana = office.browser_at("/settings/sso", hands).await;
     configure(&office, &provider, &ana, hands).await;
 
     let theirs = office.stranger(hands).await;
@@ -121,8 +121,6 @@ async fn a_company_sets_it_up_and_somebody_joins_by_logging_in(hands: Hands) {
 
 /// The owner enters the provider; the server's administrator confirms the domain.
 async fn configure(office: &Office, provider: &OidcProvider, ana: &Browser, hands: Hands) {
-    ana.click("Settings").await;
-    ana.click("Single sign-on").await;
     ana.see(&format!("{}/sso/acme/callback", office.base())).await;
     ana.fill("issuer", &provider.issuer).await;
     ana.fill("client_id", &provider.client_id).await;
@@ -153,9 +151,7 @@ async fn where_it_is_required_only_the_break_glass_owner_has_a_password(hands: H
     let bo = Login { email: "bo@acme.test".to_owned(), password: password.to_owned() };
     log_in(&theirs, &bo).await;
 
-    let ana = office.browser_with(hands).await;
-    ana.click("Settings").await;
-    ana.click("Single sign-on").await;
+    let ana = office.browser_at("/settings/sso", hands).await;
     ana.choose("mode", "required").await;
     ana.click("Save").await;
     ana.see("Is required if single sign-on is").await;
