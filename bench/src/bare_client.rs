@@ -13,7 +13,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rapport_app::signature::SigningKey;
 use rapport_domain::delivery::{Outcome, Reason};
-use rapport_domain::destination::AddressPolicy;
+use rapport_domain::destination::{AddressPolicy, Destination};
 use rapport_domain::id::EventId;
 use rapport_jobs::client::{Client, Limits, Post, tls_config};
 use rapport_jobs::guard::{Guard, SystemResolver};
@@ -77,10 +77,12 @@ pub fn measure_own(receiver: &Receiver, body: &str, time: Duration) -> anyhow::R
         let (client, body, url) =
             (Arc::clone(&client), Arc::clone(&body), receiver.url("ok", number, Hosts::One));
         async move |end: Instant, posted: Arc<AtomicU64>| {
+            // Once for all attempts, as the service does it.
+            let (destination, key) = (Destination::parse(&url), SigningKey::new(SECRET));
             while Instant::now() < end {
                 let post = Post {
-                    url: &url,
-                    key: &SigningKey::new(SECRET),
+                    destination: &destination,
+                    key: &key,
                     event: EVENT,
                     event_id: EventId::from_bytes([7; 16]),
                     delivery: DELIVERY.to_owned(),

@@ -3,8 +3,9 @@
 
 mod table;
 
-use metrics::{Counter, Gauge, Histogram, Key, Level, Metadata, SharedString, with_recorder};
+use metrics::{Gauge, Key, Level, Metadata, SharedString, with_recorder};
 
+pub use metrics::{Counter, Histogram};
 pub use table::*;
 
 static METADATA: Metadata<'static> = Metadata::new("rapport", Level::INFO, None);

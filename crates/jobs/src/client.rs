@@ -66,7 +66,7 @@ impl Default for Limits {
 
 /// The request to send.
 pub struct Post<'a> {
-    pub url: &'a str,
+    pub destination: &'a Result<Destination, Refusal>,
     pub key: &'a SigningKey,
     pub event: &'static str,
     pub event_id: EventId,
@@ -218,16 +218,16 @@ impl Client {
     }
 
     async fn run(&self, post: &Post<'_>, progress: &mut Progress) -> Result<(), Broken> {
-        let destination = Destination::parse(post.url).map_err(refused)?;
-        let line = self.connect(&destination, progress, true).await?;
+        let destination = post.destination.as_ref().map_err(refused)?;
+        let line = self.connect(destination, progress, true).await?;
         let (reused, address) = (line.reused, line.address);
-        match self.exchange(post, &destination, line, progress).await {
+        match self.exchange(post, destination, line, progress).await {
             // The receiver may have closed a kept connection just as it was reused. Nothing came back, so the
             // same bytes are sent once more over a new one.
             Err(_) if reused && progress.code.is_none() => {
                 tracing::debug!(%address, "kept connection was closed; reconnecting");
-                let line = self.connect(&destination, progress, false).await?;
-                self.exchange(post, &destination, line, progress).await
+                let line = self.connect(destination, progress, false).await?;
+                self.exchange(post, destination, line, progress).await
             }
             ended => ended,
         }
@@ -278,8 +278,18 @@ impl Client {
             progress.address = Some(line.address);
             return Ok(line);
         }
+        // Boxed: most attempts reuse a connection, and would move the memory for a handshake along for nothing.
+        Box::pin(self.open(destination, &addresses, progress)).await
+    }
+
+    async fn open(
+        &self,
+        destination: &Destination,
+        addresses: &[IpAddr],
+        progress: &mut Progress,
+    ) -> Result<Line, Broken> {
         let started = Instant::now();
-        let (stream, address) = dial(&addresses, destination.port(), self.proxy.as_ref(), progress).await?;
+        let (stream, address) = dial(addresses, destination.port(), self.proxy.as_ref(), progress).await?;
         progress.timings.connect = Some(micros(started));
         let started = Instant::now();
         let name = match destination.host() {
@@ -431,13 +441,13 @@ async fn through(
     Ok(stream)
 }
 
-fn refused(refusal: Refusal) -> Broken {
+fn refused(refusal: &Refusal) -> Broken {
     Broken::new(Failure::Refused, refusal.to_string())
 }
 
 fn not_dialled(reason: NotDialled, destination: &Destination) -> Broken {
     match reason {
-        NotDialled::Refused(refusal) => refused(refusal),
+        NotDialled::Refused(refusal) => refused(&refusal),
         NotDialled::Unresolved(ResolveError::NotFound(_)) => {
             let name = host_text(destination);
             Broken::new(Failure::Dns, format!("{name} has no address; check the name and its DNS records"))

@@ -184,7 +184,7 @@ pub fn states(snapshot: &mut Snapshot, ids: &[WebhookId]) -> Result<Vec<(Webhook
 }
 
 /// The parts of a webhook that an attempt needs, read again for each dispatch.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub id: WebhookId,
     pub url: String,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rapport_app::delivery::{RecordAttempt, Recorded};
 use rapport_app::dispatch::Dispatch;
-use rapport_app::{Access, App, Error, metric};
+use rapport_app::metric::{self, Counter, Histogram};
+use rapport_app::{Access, App, Error};
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason, Timings, Verdict};
 use rapport_domain::id::made_at;
 use rapport_domain::time::Time;
@@ -22,26 +23,27 @@ use crate::lanes::Item;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What an attempt needs besides its content.
+/// What an attempt needs besides its content: the same for all.
 pub struct Attempting {
     pub app: App,
     pub client: Arc<Client>,
     pub mail: mpsc::UnboundedSender<Message>,
     pub node: i64,
+    pub meters: Meters,
 }
 
 impl Attempting {
-    pub async fn run(self, ticket: Ticket, item: Item, target: Arc<Target>) {
+    pub async fn run(self: Arc<Self>, ticket: Ticket, item: Item, target: Arc<Target>) {
         let key = item.key();
         let Item { dispatch, place } = item;
         let attempt = self.make(&dispatch, &target).await;
         let verdict = attempt.outcome.verdict();
-        count(verdict, attempt.timings.total);
+        self.meters.count(verdict, attempt.timings.total);
         let _ = self.mail.send(Message::Answered { key, ticket, verdict });
         let recorded = self.record(&dispatch, attempt).await;
         if verdict == Verdict::Succeeded && dispatch.manual.is_none() {
             let took = self.app.now().micros_since(made_at(dispatch.delivery.as_bytes()));
-            metric::DELIVERY_SECONDS.histogram([]).record(duration(took));
+            self.meters.deliveries.record(duration(took));
         }
         drop(place);
         let _ = self.mail.send(Message::Recorded { key, ticket, verdict, recorded });
@@ -54,7 +56,7 @@ impl Attempting {
             Err(error) => return not_made(started_at, reason, error),
         };
         let post = Post {
-            url: &target.webhook.url,
+            destination: &opened.destination,
             key: &opened.key,
             event: dispatch.kind.as_str(),
             event_id: dispatch.event,
@@ -115,15 +117,45 @@ fn not_made(started_at: Time, reason: Reason, error: &str) -> Attempt {
     }
 }
 
-fn count(verdict: Verdict, micros: i64) {
-    let outcome = match verdict {
-        Verdict::Succeeded => "succeeded",
-        Verdict::Again => "retried",
-        Verdict::Final => "failed",
-        Verdict::NotCharged => "own_fault",
-    };
-    metric::DELIVERY_ATTEMPTS.counter([outcome.into()]).increment(1);
-    metric::DELIVERY_ATTEMPT_SECONDS.histogram([outcome.into()]).record(duration(micros));
+/// The metrics of attempts, looked up once.
+pub struct Meters {
+    deliveries: Histogram,
+    succeeded: Meter,
+    retried: Meter,
+    failed: Meter,
+    own_fault: Meter,
+}
+
+struct Meter {
+    attempts: Counter,
+    seconds: Histogram,
+}
+
+impl Meters {
+    pub fn new() -> Self {
+        let meter = |outcome: &'static str| Meter {
+            attempts: metric::DELIVERY_ATTEMPTS.counter([outcome.into()]),
+            seconds: metric::DELIVERY_ATTEMPT_SECONDS.histogram([outcome.into()]),
+        };
+        Self {
+            deliveries: metric::DELIVERY_SECONDS.histogram([]),
+            succeeded: meter("succeeded"),
+            retried: meter("retried"),
+            failed: meter("failed"),
+            own_fault: meter("own_fault"),
+        }
+    }
+
+    fn count(&self, verdict: Verdict, micros: i64) {
+        let Meter { attempts, seconds } = match verdict {
+            Verdict::Succeeded => &self.succeeded,
+            Verdict::Again => &self.retried,
+            Verdict::Final => &self.failed,
+            Verdict::NotCharged => &self.own_fault,
+        };
+        attempts.increment(1);
+        seconds.record(duration(micros));
+    }
 }
 
 fn duration(micros: i64) -> Duration {

@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::attempt::Attempting;
+use super::attempt::{Attempting, Meters};
 use super::gathering::{Gathering, ROUND};
-use super::target::Target;
+use super::target::{Target, Targets};
 use super::{Checked, Message};
 use crate::client::Client;
 use crate::flights::Ticket;
@@ -40,11 +40,12 @@ const GIVE_BACK_WAIT: Duration = Duration::from_secs(1);
 
 pub struct State {
     app: App,
-    client: Arc<Client>,
     node: i64,
+    attempting: Arc<Attempting>,
     lanes: Lanes,
     /// Taken from the lanes for the next round.
     gathering: Gathering<(Ticket, Item)>,
+    targets: Targets,
     gates: Arc<Gates>,
     mail: mpsc::UnboundedSender<Message>,
     attempts: TaskTracker,
@@ -89,12 +90,15 @@ impl State {
         mail: mpsc::UnboundedSender<Message>,
         beat: Heartbeat,
     ) -> Self {
+        let attempting =
+            Attempting { app: app.clone(), client, mail: mail.clone(), node, meters: Meters::new() };
         Self {
             app,
-            client,
             node,
+            attempting: Arc::new(attempting),
             lanes,
             gathering: Gathering::default(),
+            targets: Targets::default(),
             gates,
             mail,
             attempts: TaskTracker::new(),
@@ -129,7 +133,8 @@ impl State {
                     if ticks.is_multiple_of(FORGET_EVERY) {
                         self.lanes.forget_idle();
                         self.gates.forget_idle();
-                        self.client.close_idle();
+                        self.targets.forget();
+                        self.attempting.client.close_idle();
                     }
                 }
             }
@@ -185,7 +190,10 @@ impl State {
                 }
                 self.claim_more_manual(company);
             }
-            Message::Ready { items, checked } => self.start(items, &checked),
+            Message::Ready { items, mut checked } => {
+                self.targets.meet(&mut checked.targets);
+                self.start(items, &checked);
+            }
             Message::NotReady { items } => {
                 // In reverse, so that they keep their order at the front.
                 for (ticket, item) in items.into_iter().rev() {
@@ -275,13 +283,7 @@ impl State {
     }
 
     fn attempt(&self, ticket: Ticket, item: Item, target: Arc<Target>) {
-        let attempting = Attempting {
-            app: self.app.clone(),
-            client: Arc::clone(&self.client),
-            mail: self.mail.clone(),
-            node: self.node,
-        };
-        self.attempts.spawn(attempting.run(ticket, item, target));
+        self.attempts.spawn(Arc::clone(&self.attempting).run(ticket, item, target));
     }
 
     /// Claims what is due for webhooks that have room.

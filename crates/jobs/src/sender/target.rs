@@ -1,9 +1,14 @@
-//! Where attempts go: a webhook as it was read for a round of dispatches. Its secrets are decrypted once for all of them.
+//! Where attempts go: a webhook as it was read for a round of dispatches. Its secrets are decrypted and its URL is parsed
+//! once for all of them, and for the next rounds that read the same.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, OnceLock};
 
 use rapport_app::signature::SigningKey;
 use rapport_app::vault::{Owner, Vault};
+use rapport_domain::destination::{Destination, Refusal};
+use rapport_domain::id::WebhookId;
 use rapport_domain::webhook_header::{self, Headers, Secrets};
 use rapport_store::webhook;
 
@@ -12,8 +17,9 @@ pub struct Target {
     opened: OnceLock<Result<Opened, &'static str>>,
 }
 
-/// The decrypted parts of a webhook.
+/// The decrypted and parsed parts of a webhook.
 pub struct Opened {
+    pub destination: Result<Destination, Refusal>,
     pub key: SigningKey,
     /// The webhook's own headers, and those of their values that are secret.
     pub headers: Vec<(String, String)>,
@@ -40,7 +46,8 @@ fn open(webhook: &webhook::Target, vault: &Vault) -> Result<Opened, &'static str
         tracing::error!(webhook = %webhook.id, "failed to decrypt a webhook's headers");
         "the webhook's secret headers can't be decrypted"
     })?;
-    Ok(Opened { key: SigningKey::new(&secret), headers, secrets })
+    let destination = Destination::parse(&webhook.url);
+    Ok(Opened { destination, key: SigningKey::new(&secret), headers, secrets })
 }
 
 fn headers(webhook: &webhook::Target, vault: &Vault) -> Option<(Vec<(String, String)>, Secrets)> {
@@ -52,9 +59,34 @@ fn headers(webhook: &webhook::Target, vault: &Vault) -> Option<(Vec<(String, Str
     Some((Headers { shown, secrets: secrets.clone() }.into_pairs()?, secrets))
 }
 
+/// The targets of the last rounds.
+#[derive(Default)]
+pub struct Targets(HashMap<WebhookId, Arc<Target>>);
+
+impl Targets {
+    /// Replaces what a round has read by what is known, where it is the same, and remembers the rest.
+    pub fn meet(&mut self, read: &mut HashMap<WebhookId, Arc<Target>>) {
+        for (id, target) in read {
+            match self.0.entry(*id) {
+                Entry::Occupied(known) if known.get().webhook == target.webhook => {
+                    *target = Arc::clone(known.get());
+                }
+                Entry::Occupied(mut known) => *known.get_mut() = Arc::clone(target),
+                Entry::Vacant(free) => {
+                    free.insert(Arc::clone(target));
+                }
+            }
+        }
+    }
+
+    /// Nobody keeps secrets for longer than they help.
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use rapport_domain::id::WebhookId;
     use rapport_domain::time::Time;
 
     use super::*;
@@ -90,5 +122,38 @@ mod tests {
         assert_eq!(error(target(foreign, None)), Some("the webhook's secret can't be decrypted"));
         let expected = Some("the webhook's secret headers can't be decrypted");
         assert_eq!(error(target(secret, Some(headers))), expected);
+    }
+
+    #[test]
+    fn a_target_is_opened_again_only_after_a_change() {
+        let vault = Vault::new(&[7; 32]);
+        let secret = sealed(&vault, Owner::Webhook(ID), "whs_secret");
+        let mut targets = Targets::default();
+        let mut meet = |change: fn(&mut webhook::Target)| {
+            let mut read = target(secret.clone(), None);
+            change(&mut read.webhook);
+            let mut round = HashMap::from([(ID, Arc::new(read))]);
+            targets.meet(&mut round);
+            round.remove(&ID).expect("the target")
+        };
+        let first = meet(|_| {});
+        assert!(Arc::ptr_eq(&first, &meet(|_| {})), "nothing has changed");
+        let changes: [fn(&mut webhook::Target); 8] = [
+            |webhook| webhook.url.push('x'),
+            |webhook| webhook.sealed_secret.push(1),
+            |webhook| webhook.enabled = false,
+            |webhook| webhook.auto_disabled = true,
+            |webhook| webhook.deleted = true,
+            |webhook| webhook.dropped_before = Time::from_micros(1),
+            |webhook| webhook.headers.push('x'),
+            |webhook| webhook.sealed_headers = Some(Vec::new()),
+        ];
+        for change in changes {
+            let changed = meet(change);
+            assert!(Arc::ptr_eq(&changed, &meet(change)), "it is remembered as it is now");
+            assert!(!Arc::ptr_eq(&changed, &meet(|_| {})));
+        }
+        targets.forget();
+        assert!(targets.0.is_empty());
     }
 }

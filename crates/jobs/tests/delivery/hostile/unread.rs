@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rapport_app::signature::SigningKey;
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason};
-use rapport_domain::destination::AddressPolicy;
+use rapport_domain::destination::{AddressPolicy, Destination};
 use rapport_domain::id::EventId;
 use rapport_domain::time::Time;
 use rapport_jobs::client::Post;
@@ -32,7 +32,7 @@ fn attempt(steps: Vec<Step>, limits: Limits) -> Attempt {
     let (url, payload) = (receiver.url("/hook"), "x".repeat(LARGE));
     let attempt = runtime.block_on(async {
         let post = Post {
-            url: &url,
+            destination: &Destination::parse(&url),
             key: &SigningKey::new("whs_secret"),
             event: "webhook.test",
             event_id: EventId::from_bytes([0; 16]),
