@@ -27,8 +27,8 @@ use crate::error::Error;
 pub const AT_ONCE: usize = 32;
 /// If there are more, this many are written in that transaction.
 pub const FIRST: usize = 4;
-/// The rest are written in transactions of this size.
-pub const PART: usize = 32;
+/// The rest are written in transactions of this size. SQLite would need a page of its own for the end of a longer part.
+pub const PART: usize = 28;
 
 /// The deliveries of a transaction, handed to the sender once it commits.
 pub struct FanOut {
