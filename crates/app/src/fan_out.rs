@@ -1,10 +1,9 @@
 //! From an event to a delivery for every webhook that selects it.
 //!
-//! A change must not be answered late because very many webhooks select its event. So a few deliveries,
-//! working receivers first, are written in the change's transaction. The rest is stored there in parts, and a
-//! job turns one part after another into deliveries ([`Continue`]).
+//! A change must not be answered late because very many webhooks select its event. So only a few deliveries, to
+//! receivers that work, are written in the change's transaction. The rest is stored there in parts, and a job turns
+//! one part after another into deliveries ([`Continue`]).
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,7 +24,8 @@ use crate::error::Error;
 
 /// Up to this many deliveries of one event are all written in the transaction of its change.
 pub const AT_ONCE: usize = 32;
-/// If there are more, this many are written in that transaction.
+/// If there are more, at most this many are written in that transaction: those to proven receivers, or else to new ones.
+/// Whatever else is sent at the same moment delays them, above all a receiver that needs a new connection.
 pub const FIRST: usize = 4;
 /// The rest are written in transactions of this size. SQLite would need a page of its own for the end of a longer part.
 pub const PART: usize = 28;
@@ -63,8 +63,11 @@ impl FanOut {
         if first > AT_ONCE {
             let standing =
                 |webhook| self.sender.as_ref().map_or(Standing::New, |sender| sender.standing(webhook));
-            selected.sort_by_cached_key(|subscriber| Reverse(urgency(subscriber, standing(subscriber.id))));
-            first = FIRST;
+            let turn = |subscriber: &Subscriber| Turn::of(subscriber, standing(subscriber.id));
+            selected.sort_by_cached_key(|subscriber| turn(subscriber));
+            let best = turn(selected[0]);
+            let most = if best < Turn::Failing { FIRST } else { 0 };
+            first = selected.iter().take(most).filter(|subscriber| turn(subscriber) == best).count();
         }
         let (first, later) = selected.split_at(first);
         let payload: Arc<str> = event.payload.as_str().into();
@@ -119,14 +122,14 @@ impl FanOut {
         delivery::insert(tx, &self.deliveries)?;
         fan_out::insert(tx, &self.later)?;
         let Self { company, sender, placed, waiting, later, continues, .. } = self;
-        if !later.is_empty() {
-            tx.after_commit(move || continues.notify_one());
-        }
         if let Some(sender) = sender {
             tx.after_commit(move || {
                 sender.hand_over(placed);
                 waiting.into_iter().for_each(|webhook| sender.wake(company, webhook));
             });
+        }
+        if !later.is_empty() {
+            tx.after_commit(move || continues.notify_one());
         }
         Ok(())
     }
@@ -144,13 +147,23 @@ fn keep_matching(selected: &mut Vec<&Subscriber>, event: &Event) {
     });
 }
 
-/// Who is served first when there are too many: working receivers, then new ones, then failing ones.
-fn urgency(subscriber: &Subscriber, standing: Standing) -> u8 {
-    match (subscriber.enabled, standing) {
-        (true, Standing::Proven) => 3,
-        (true, Standing::New) => 2,
-        (true, Standing::Failing) => 1,
-        (false, _) => 0,
+/// Who is served first when there are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    Proven,
+    New,
+    Failing,
+    Disabled,
+}
+
+impl Turn {
+    fn of(subscriber: &Subscriber, standing: Standing) -> Self {
+        match standing {
+            _ if !subscriber.enabled => Self::Disabled,
+            Standing::Proven => Self::Proven,
+            Standing::New => Self::New,
+            Standing::Failing => Self::Failing,
+        }
     }
 }
 

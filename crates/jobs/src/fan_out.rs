@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rounds::{Rounds, unless_deleted};
 
+/// What is written with a change itself goes to working receivers. It is sent first; the rest doesn't compete with it.
+const HEAD_START: Duration = Duration::from_millis(4);
 /// Parts of one company before the next company's turn.
 const TURN: usize = 20;
 
@@ -18,6 +20,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     let mut rounds =
         Rounds::of(Job::FanOut, &app, &stop).woken_by(app.services().fan_out_continues(), Duration::ZERO);
     while rounds.begin() {
+        tokio::time::sleep(HEAD_START).await;
         let ended = round(&app, &stop).await;
         rounds.pause(ended, every).await;
     }

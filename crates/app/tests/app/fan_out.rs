@@ -7,7 +7,7 @@ use rapport_app::webhook::{DeleteWebhook, DisableWebhook};
 use rapport_domain::delivery_list::{Filter, Shown};
 use rapport_domain::id::WebhookId;
 use rapport_domain::standing::Standing;
-use rapport_testkit::{TestApp, TestCompany, block_on};
+use rapport_testkit::{Engine, TestApp, TestCompany, block_on};
 use serde_json::json;
 
 use crate::full_house::FullHouse;
@@ -67,27 +67,40 @@ fn as_many_as_fit_are_all_written_with_the_change() {
 }
 
 #[test]
-fn receivers_that_work_come_first_and_disabled_ones_last() {
+fn proven_receivers_come_first_and_alone_or_else_new_ones() {
     TestApp::on_both(|app| {
         let sender = FullHouse::of(app);
-        let (failing, first) = (webhook(app), webhook(app));
-        sender.knows(first, Standing::Proven);
+        let (failing, working) = (webhook(app), webhook(app));
         sender.knows(failing, Standing::Failing);
-        let rest: Vec<_> = (1..FIRST).map(|_| webhook(app)).collect();
-        let more = webhook(app);
-        app.write(DisableWebhook(more)).expect("disabled");
-        let late: Vec<_> = (0..AT_ONCE).map(|_| webhook(app)).collect();
+        sender.knows(working, Standing::Proven);
+        let disabled = webhook(app);
+        app.write(DisableWebhook(disabled)).expect("disabled");
+        let new: Vec<_> = (0..AT_ONCE).map(|_| webhook(app)).collect();
         app.upsert(json!({"imported_id": "crm-1"}));
-        let at_once = reached(app);
-        assert_eq!(at_once.len(), FIRST);
-        assert!(at_once.contains(&first), "it is a working receiver");
-        assert!(rest.iter().all(|id| at_once.contains(id)), "new receivers come next");
-        assert!(
-            !at_once.contains(&failing)
-                && !at_once.contains(&more)
-                && !late.iter().any(|id| at_once.contains(id))
-        );
+        assert_eq!(reached(app), [working], "nothing is sent beside it");
+        sender.knows(working, Standing::Failing);
+        app.upsert(json!({"imported_id": "crm-2"}));
+        let mut both = vec![working];
+        both.extend(&new[..FIRST]);
+        assert_eq!(reached(app), both, "new receivers come next");
+        new.iter().for_each(|id| sender.knows(*id, Standing::Failing));
+        app.upsert(json!({"imported_id": "crm-3"}));
+        assert_eq!(reached(app), both, "failing ones can wait");
     });
+}
+
+#[test]
+fn a_stored_part_needs_no_page_of_its_own_on_sqlite() {
+    let app = TestApp::on(Engine::Sqlite);
+    for _ in 0..FIRST + PART * 3 {
+        webhook(&app);
+    }
+    app.upsert(json!({"imported_id": "crm-1"}));
+    assert_eq!(rows(&app, "fan_out"), 3);
+    let pages = |kind: &str| {
+        app.number(&format!("SELECT count(*) FROM dbstat WHERE name = 'fan_out' AND pagetype = '{kind}'"))
+    };
+    assert_eq!((pages("leaf"), pages("overflow")), (1, 0));
 }
 
 #[test]
