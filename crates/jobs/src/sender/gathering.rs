@@ -4,21 +4,25 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-/// A round with fewer dispatches waits until the last one was this long ago. After a pause, nothing waits.
+/// How often rounds with fewer dispatches than are worthwhile take place, in the long run.
 const PATIENCE: Duration = Duration::from_millis(2);
 const WORTHWHILE: usize = 16;
+/// How many of them may follow one another without waiting. Then they wait, until a pause makes up for them: what has
+/// little to do sends at once, and what has much to do gathers.
+const AT_ONCE: u32 = 4;
 /// The most dispatches in a round.
 pub const ROUND: usize = 256;
 
 #[derive(Debug)]
 pub struct Gathering<T> {
     items: Vec<T>,
-    last_round: Option<Instant>,
+    /// When a pause will have made up for all rounds so far.
+    made_up_for: Option<Instant>,
 }
 
 impl<T> Default for Gathering<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), last_round: None }
+        Self { items: Vec::new(), made_up_for: None }
     }
 }
 
@@ -32,9 +36,11 @@ impl<T> Gathering<T> {
 
     /// When the next round may start; `None` if nothing waits for one.
     pub fn starts_at(&self, now: Instant) -> Option<Instant> {
-        match self.last_round {
+        match self.made_up_for {
             _ if self.items.is_empty() => None,
-            Some(last) if self.items.len() < WORTHWHILE => Some(last + PATIENCE),
+            Some(made_up_for) if self.items.len() < WORTHWHILE => {
+                Some(made_up_for.checked_sub(PATIENCE * (AT_ONCE - 1)).unwrap_or(now))
+            }
             _ => Some(now),
         }
     }
@@ -42,7 +48,8 @@ impl<T> Gathering<T> {
     /// The next round, if it may start now.
     pub fn round(&mut self, now: Instant) -> Option<Vec<T>> {
         self.starts_at(now).filter(|at| *at <= now)?;
-        self.last_round = Some(now);
+        let made_up_for = self.made_up_for.map_or(now, |at| at.max(now)) + PATIENCE;
+        self.made_up_for = Some(made_up_for.min(now + PATIENCE * AT_ONCE));
         Some(self.take())
     }
 
@@ -62,30 +69,41 @@ mod tests {
     }
 
     #[test]
-    fn one_after_a_pause_starts_at_once_and_the_next_ones_together() {
+    fn a_few_start_at_once_and_more_of_them_together() {
         let (start, mut gathering) = (Instant::now(), Gathering::default());
         assert_eq!(gathering.round(start), None, "nothing is no round");
-        gather(&mut gathering, 0..1);
-        assert_eq!(gathering.round(start), Some(vec![0]));
+        for item in 0..AT_ONCE as usize {
+            gather(&mut gathering, item..item + 1);
+            assert_eq!(gathering.round(start), Some(vec![item]));
+        }
 
         let soon = start + PATIENCE / 2;
-        gather(&mut gathering, 1..2);
+        gather(&mut gathering, 11..12);
         assert_eq!((gathering.starts_at(soon), gathering.round(soon)), (Some(start + PATIENCE), None));
-        gather(&mut gathering, 2..3);
-        assert_eq!(gathering.round(start + PATIENCE), Some(vec![1, 2]));
+        gather(&mut gathering, 12..13);
+        assert_eq!(gathering.round(start + PATIENCE), Some(vec![11, 12]));
         assert_eq!(gathering.starts_at(start + PATIENCE), None, "all have gone");
 
-        gather(&mut gathering, 3..4);
-        assert_eq!(gathering.round(start + PATIENCE * 9), Some(vec![3]), "after a pause, nothing waits");
+        gather(&mut gathering, 13..14);
+        assert_eq!(gathering.round(start + PATIENCE), None, "one pause made up for one round");
+        assert_eq!(gathering.round(start + PATIENCE * 2), Some(vec![13]));
+
+        let later = start + PATIENCE * 9;
+        for item in 0..AT_ONCE as usize {
+            gather(&mut gathering, item..item + 1);
+            assert_eq!(gathering.round(later), Some(vec![item]), "a long pause made up for all");
+        }
     }
 
     #[test]
-    fn many_wait_for_nothing() {
+    fn many_wait_for_nothing_and_the_next_few_not_for_long() {
         let (start, mut gathering) = (Instant::now(), Gathering::default());
+        for _ in 0..100 {
+            gather(&mut gathering, 0..WORTHWHILE);
+            assert_eq!(gathering.round(start).map(|round| round.len()), Some(WORTHWHILE));
+        }
         gather(&mut gathering, 0..1);
-        assert!(gathering.round(start).is_some());
-        gather(&mut gathering, 0..WORTHWHILE);
-        assert_eq!(gathering.round(start).map(|round| round.len()), Some(WORTHWHILE));
+        assert_eq!(gathering.starts_at(start), Some(start + PATIENCE));
     }
 
     #[test]
