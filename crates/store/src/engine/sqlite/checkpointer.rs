@@ -11,7 +11,8 @@
 //! - The other modes hold the write lock while they copy, sync and wait for readers.
 //!
 //! So the checkpointer copies with PASSIVE and then syncs the file itself, both while the writer works. It does so in
-//! small steps, because a commit has to wait for a sync that is under way. Once the log is long enough and little of it
+//! small steps, because a commit has to wait for a sync that is under way, but not for every few pages, because each step
+//! has its sync. Once the log is long enough and little of it
 //! is left to copy, it asks the writer for a pause between two groups. Groups keep their usual length at first: shorter
 //! ones leave less to do in the pause, but each pays for a commit, so requests wait longer behind them. They
 //! get shorter only if the disk needs that, after a try that failed. During the pause it copies the little that is
@@ -45,6 +46,8 @@ const FULL_BYTES: u64 = 8 * RESTART_BYTES;
 pub const MOST_FILE_BYTES: i64 = (2 * RESTART_BYTES).cast_signed();
 /// Copied frames are synced once there are this many (2 MiB, if the pages are those of a new database).
 const SYNC_FRAMES: u32 = 1_024;
+/// How long fewer frames than that may wait to be copied.
+const LONGEST_REST: Duration = Duration::from_secs(5);
 /// How much of the log may be left for a pause that comes between groups of the usual length.
 const PAUSE_FRAMES: u32 = 3 * SYNC_FRAMES;
 /// How long the writer may be asked to pause. A pause ends sooner if the log is started over sooner.
@@ -81,6 +84,7 @@ pub struct Checkpointer {
     log: Arc<Log>,
     files: Files,
     has_more: bool,
+    last_round: Instant,
     /// How many frames of the log are copied and synced.
     synced: u32,
     /// How far the log was copied when a reader used up a pause.
@@ -97,6 +101,7 @@ impl Checkpointer {
             log,
             files,
             has_more: false,
+            last_round: Instant::now(),
             synced: 0,
             stuck_at: None,
             is_long: false,
@@ -110,13 +115,22 @@ impl Checkpointer {
             // The writer checks at every commit; this is for a service that has nothing to write.
             let _ = self.files.check();
             if has_committed || self.has_more {
-                self.round();
+                self.has_more = true;
+                if self.is_worthwhile() {
+                    self.round();
+                }
             }
         }
         (self.connection, self.disk)
     }
 
+    fn is_worthwhile(&self) -> bool {
+        let left = self.checkpoint("NOOP").ok().flatten().map(Progress::left);
+        left.is_none_or(|left| left >= SYNC_FRAMES) || self.last_round.elapsed() >= LONGEST_REST
+    }
+
     fn round(&mut self) {
+        self.last_round = Instant::now();
         for attempt in 0..TRIES {
             let Some(progress) = self.copy_and_sync(SYNC_FRAMES) else { return };
             self.has_more = !progress.is_complete();
@@ -257,5 +271,44 @@ impl Checkpointer {
             self.is_long = false;
             tracing::info!(frames, "the write-ahead log is short again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::sqlite::{frame_bytes, open};
+    use crate::health::Health;
+
+    fn left(checkpointer: &Checkpointer) -> u32 {
+        checkpointer.checkpoint("NOOP").unwrap().unwrap().left()
+    }
+
+    #[test]
+    fn a_few_pages_are_copied_with_others_or_after_a_while() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rapport.db");
+        let writer = open(&path, 1 << 20, false).unwrap();
+        writer.sqlite.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+        writer.sqlite.execute("CREATE TABLE text (text TEXT)", []).unwrap();
+        let write = |bytes: u32| {
+            writer.sqlite.execute("INSERT INTO text VALUES (hex(zeroblob(?1 / 2)))", [bytes]).unwrap();
+        };
+        let log = Arc::new(Log::new(frame_bytes(&writer.sqlite).unwrap()));
+        let files = Files::watch(&path, Arc::new(Health::default())).unwrap();
+        let (connection, disk) = (open(&path, 1 << 20, false).unwrap(), Disk::of(&path, false).unwrap());
+        let mut checkpointer = Checkpointer::new(connection, disk, log, files);
+
+        write(1_000);
+        assert!(left(&checkpointer) > 0 && !checkpointer.is_worthwhile(), "a few can wait");
+        write(SYNC_FRAMES * 2_048);
+        assert!(checkpointer.is_worthwhile(), "many can't");
+        checkpointer.round();
+        assert!(left(&checkpointer) == 0 && !checkpointer.is_worthwhile());
+
+        write(1_000);
+        assert!(!checkpointer.is_worthwhile());
+        checkpointer.last_round = Instant::now().checked_sub(LONGEST_REST).unwrap();
+        assert!(checkpointer.is_worthwhile(), "they have waited long");
     }
 }
