@@ -45,7 +45,7 @@ impl Browser {
             let axe = std::fs::read_to_string(file()).unwrap_or_else(|error| panic!("{HINT}: {error}"));
             self.run(&axe, Vec::new()).await;
         }
-        let found = self.client.execute_async(LOOK, vec![how]).await.expect("axe runs");
+        let found = self.run_async(LOOK, vec![how]).await;
         found.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 }

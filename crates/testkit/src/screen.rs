@@ -1,11 +1,8 @@
 //! The size of a browser's window and the colors of its pages, which a test may change while a page is open.
 
-use fantoccini::Client;
-use fantoccini::error::CmdError;
 use serde_json::{Value, json};
 
 use crate::Browser;
-use crate::chromium::Command;
 
 /// A window of this size, in pixels of the screen, and the zoom of its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +36,7 @@ impl Browser {
         let scale = f64::from(screen.zoom_percent) / 100.0;
         let metrics =
             json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": false });
-        let command = Command("Emulation.setDeviceMetricsOverride", metrics);
-        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("{screen:?}: {error}"));
+        self.command("Emulation.setDeviceMetricsOverride", metrics).await;
         self.expect_script("return [innerWidth, innerHeight]", &json!([width, height])).await;
     }
 
@@ -59,18 +55,12 @@ impl Browser {
     }
 
     async fn emulate_media(&self, media: Value) {
-        let command = Command("Emulation.setEmulatedMedia", media);
-        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("other media: {error}"));
+        self.command("Emulation.setEmulatedMedia", media).await;
     }
 
     /// Gives the window back the size and the colors that it was opened with.
     pub async fn restore(&self) {
-        restore(&self.client).await.unwrap_or_else(|error| panic!("the window stays as it is: {error}"));
+        self.command("Emulation.clearDeviceMetricsOverride", json!({})).await;
+        self.emulate_media(json!({})).await;
     }
-}
-
-pub(crate) async fn restore(client: &Client) -> Result<(), CmdError> {
-    client.issue_cmd(Command("Emulation.clearDeviceMetricsOverride", json!({}))).await?;
-    client.issue_cmd(Command("Emulation.setEmulatedMedia", json!({}))).await?;
-    Ok(())
 }

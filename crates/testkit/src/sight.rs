@@ -3,25 +3,39 @@
 
 use std::time::{Duration, Instant};
 
-use fantoccini::Locator;
-use fantoccini::elements::{Element, ElementRef};
-use fantoccini::error::{CmdError, ErrorStatus};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::chromium::Failure;
+use crate::elements::Target;
+use crate::window::Document;
 use crate::{Browser, Hands};
 
 /// How long something may take to appear, on a machine with better things to do.
 pub const PATIENCE: Duration = Duration::from_mins(3);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a person without scripts looks at a page before reloading it.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// What one look at a page found.
-pub(crate) enum Look<T> {
+pub enum Look<T> {
     Found(T),
     /// Not what is waited for yet, but this.
     NotYet(String),
 }
+
+impl<T> Look<T> {
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Look<U> {
+        match self {
+            Self::Found(found) => Look::Found(change(found)),
+            Self::NotYet(seen) => Look::NotYet(seen),
+        }
+    }
+}
+
+/// The text of an element as a person reads it.
+const TEXT: &str = "const one = document.querySelector(arguments[0]);
+    const shows = one?.checkVisibility({ visibilityProperty: true });
+    return one && (shows ? one.innerText.replace(/[\\t\\u00a0]/g, ' ').trim() : '')";
 
 impl Browser {
     /// Waits until the page says something.
@@ -53,7 +67,9 @@ impl Browser {
             let told = self.text_now().await?.contains(text);
             if !told && self.hands == Hands::NoScripts {
                 tokio::time::sleep(LOOK).await;
-                self.client.refresh().await?;
+                let document = self.window().document();
+                self.window().command("Page.reload", json!({})).await?;
+                self.leave(&document, "reloading").await;
             }
             Ok(check(told, || "it doesn't".to_owned()))
         })
@@ -63,7 +79,7 @@ impl Browser {
     /// Waits until the first element that a selector finds says something.
     pub async fn see_in(&self, selector: &str, text: &str) {
         self.until(&format!("{selector} to say {text:?}"), async || {
-            let said = self.first(selector).await?.text().await?;
+            let said = self.text_in(selector).await?;
             Ok(check(said.contains(text), || format!("it says {said:?}")))
         })
         .await;
@@ -72,7 +88,7 @@ impl Browser {
     /// Waits until the first element that a selector finds doesn't say it.
     pub async fn see_not_in(&self, selector: &str, text: &str) {
         self.until(&format!("{selector} not to say {text:?}"), async || {
-            let said = self.first(selector).await?.text().await?;
+            let said = self.text_in(selector).await?;
             Ok(check(!said.contains(text), || format!("it says {said:?}")))
         })
         .await;
@@ -81,7 +97,7 @@ impl Browser {
     /// Waits until the first element that a selector finds says exactly this.
     pub async fn expect_text(&self, selector: &str, text: &str) {
         self.until(&format!("{selector} to say exactly {text:?}"), async || {
-            let said = self.first(selector).await?.text().await?;
+            let said = self.text_in(selector).await?;
             Ok(check(said == text, || format!("it says {said:?}")))
         })
         .await;
@@ -108,11 +124,11 @@ impl Browser {
     /// Waits until the field of this name holds this value.
     pub async fn expect_value(&self, name: &str, value: &str) {
         self.until(&format!("the field {name} to hold {value:?}"), async || {
-            let Some(field) = self.shown(Locator::Css(&field_of(name))).await? else {
+            let Some(held) = self.about(&Target::field(name), "return target.value", &Value::Null).await?
+            else {
                 return Ok(Look::NotYet("there is no such field".to_owned()));
             };
-            let held = field.prop("value").await?.unwrap_or_default();
-            Ok(check(held == value, || format!("it holds {held:?}")))
+            Ok(check(held == value, || format!("it holds {held}")))
         })
         .await;
     }
@@ -120,7 +136,7 @@ impl Browser {
     /// Waits until a script returns this.
     pub async fn expect_script(&self, script: &str, value: &Value) {
         self.until(&format!("{script} to return {value}"), async || {
-            let answer = self.client.execute(script, Vec::new()).await?;
+            let answer = self.window().evaluate(script, &[]).await?;
             Ok(check(answer == *value, || format!("it returned {answer}")))
         })
         .await;
@@ -129,24 +145,25 @@ impl Browser {
     /// Waits until the page at this path is loaded.
     pub async fn arrive(&self, path: &str) {
         self.until(&format!("the page {path}"), async || {
-            let url = self.client.current_url().await?;
-            let arrived = url.path() == path && self.is_loaded().await?;
-            Ok(check(arrived, || format!("it is {url}")))
+            let open = self.window().evaluate("return location.pathname", &[]).await?;
+            Ok(check(open == path, || format!("it is {open}")))
         })
         .await;
     }
 
     /// The text of the first element that a selector finds, once there is one.
     pub async fn text_of(&self, selector: &str) -> String {
-        self.until(selector, async || Ok(Look::Found(self.first(selector).await?.text().await?))).await
+        self.until(selector, async || Ok(Look::Found(self.text_in(selector).await?))).await
     }
 
     /// An attribute of the first element that a selector finds, once there is one; empty if it lacks the attribute.
     pub async fn attribute_of(&self, selector: &str, name: &str) -> String {
         let what = format!("{name} of {selector}");
-        let look =
-            async || Ok(Look::Found(self.first(selector).await?.attr(name).await?.unwrap_or_default()));
-        self.until(&what, look).await
+        let script = "return document.querySelector(arguments[0]).getAttribute(arguments[1])";
+        let value = self.until(&what, async || {
+            Ok(Look::Found(self.window().evaluate(script, &[json!(selector), json!(name)]).await?))
+        });
+        value.await.as_str().unwrap_or_default().to_owned()
     }
 
     /// How many elements a selector finds on the page as it is now. To assert a number, use
@@ -162,27 +179,26 @@ impl Browser {
 
     /// What a script returns. It runs again if the page was replaced in the meantime.
     pub async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
-        let run = async || Ok(Look::Found(self.client.execute(script, arguments.clone()).await?));
+        let run = async || Ok(Look::Found(self.window().evaluate(script, &arguments).await?));
         self.until(script.lines().next().unwrap_or_default(), run).await
     }
 
     /// Runs a script that calls its last argument when it is done.
-    pub async fn run_async(&self, script: &str) -> Value {
-        self.client
-            .execute_async(script, Vec::new())
-            .await
-            .unwrap_or_else(|error| panic!("{script}: {error}"))
+    pub async fn run_async(&self, script: &str, arguments: Vec<Value>) -> Value {
+        let done = self.window().evaluate_async(script, &arguments).await;
+        done.unwrap_or_else(|failure| panic!("{script}: {failure}"))
     }
 
     /// Looks until something is found. An error that occurs because the page is just changing is not an answer yet.
-    pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Result<Look<T>, CmdError>) -> T {
+    pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Result<Look<T>, Failure>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
+            self.window().settle().await;
             let seen = match look().await {
                 Ok(Look::Found(found)) => return found,
                 Ok(Look::NotYet(seen)) => seen,
-                Err(error) if is_passing(&error) => error.to_string(),
-                Err(error) => self.give_up(format!("cannot look for {what}: {error}")).await,
+                Err(Failure::Passing(why)) => why,
+                Err(Failure::Final(why)) => self.give_up(format!("cannot look for {what}: {why}")).await,
             };
             if Instant::now() > deadline {
                 self.give_up(format!("waited {PATIENCE:?} for {what}; last look: {seen}")).await;
@@ -191,70 +207,37 @@ impl Browser {
         }
     }
 
-    /// The open document. Another page, or the same one loaded again, is another document.
-    pub(crate) async fn document(&self) -> ElementRef {
-        self.until("a page", async || Ok(Look::Found(self.first("html").await?.element_id()))).await
-    }
-
     /// Waits until a document was replaced by another one that has loaded.
-    pub(crate) async fn leave(&self, document: &ElementRef, cause: &str) {
-        self.until(&format!("another page after {cause}"), async || {
-            if self.first("html").await?.element_id() == *document {
-                return Ok(Look::NotYet("the page is still the same".to_owned()));
-            }
-            Ok(check(self.is_loaded().await?, || "it is loading".to_owned()))
-        })
-        .await;
-    }
-
-    /// The first element that is displayed.
-    pub(crate) async fn shown(&self, locator: Locator<'_>) -> Result<Option<Element>, CmdError> {
-        for element in self.client.find_all(locator).await? {
-            if element.is_displayed().await? {
-                return Ok(Some(element));
-            }
+    pub(crate) async fn leave(&self, document: &Document, cause: &str) {
+        if !self.window().leave(document).await {
+            self.give_up(format!("no other page came after {cause}")).await;
         }
-        Ok(None)
     }
 
-    async fn first(&self, selector: &str) -> Result<Element, CmdError> {
-        self.client.find(Locator::Css(selector)).await
+    async fn text_in(&self, selector: &str) -> Result<String, Failure> {
+        let text = self.window().evaluate(TEXT, &[json!(selector)]).await?;
+        let none = || Failure::Passing(format!("there is no {selector}"));
+        text.as_str().map(str::to_owned).ok_or_else(none)
     }
 
-    async fn count_now(&self, selector: &str) -> Result<usize, CmdError> {
-        // While a page is being replaced there may be no document at all, and nothing would be found in it.
-        self.first("body").await?;
-        Ok(self.client.find_all(Locator::Css(selector)).await?.len())
+    async fn count_now(&self, selector: &str) -> Result<usize, Failure> {
+        let script = "return document.querySelectorAll(arguments[0]).length";
+        let count = self.window().evaluate(script, &[json!(selector)]).await?;
+        Ok(count.as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
     }
 
-    async fn text_now(&self) -> Result<String, CmdError> {
-        // The driver's own way to read an element takes ten times as long.
-        if self.hands == Hands::NoScripts {
-            return Ok(self.first("body").await?.prop("innerText").await?.unwrap_or_default());
-        }
-        let text = self.client.execute("return document.body?.innerText ?? ''", Vec::new()).await?;
+    async fn text_now(&self) -> Result<String, Failure> {
+        let text = self.window().evaluate("return document.body?.innerText ?? ''", &[]).await?;
         Ok(text.as_str().unwrap_or_default().to_owned())
-    }
-
-    /// Whether the page has loaded. Without scripts there is no way to ask, and the driver itself waits for pages.
-    async fn is_loaded(&self) -> Result<bool, CmdError> {
-        if self.hands == Hands::NoScripts {
-            return Ok(true);
-        }
-        Ok(self.client.execute("return document.readyState", Vec::new()).await? == "complete")
     }
 
     /// Panics, and says why and what is there instead.
     async fn give_up(&self, why: String) -> ! {
-        let address = self.client.current_url().await.map_or_else(|_| String::new(), |url| url.to_string());
-        let text = self.text_now().await.unwrap_or_else(|error| error.to_string());
+        let address = self.window().evaluate("return location.href", &[]).await;
+        let address = address.map_or_else(|failure| failure.to_string(), |address| address.to_string());
+        let text = self.text_now().await.unwrap_or_else(|failure| failure.to_string());
         panic!("{why}\nat {address}, which says:\n{text}")
     }
-}
-
-/// The selector of the field with this name.
-pub(crate) fn field_of(name: &str) -> String {
-    format!("[name=\"{name}\"]:not([type=hidden])")
 }
 
 fn check(done: bool, seen: impl FnOnce() -> String) -> Look<()> {
@@ -263,35 +246,4 @@ fn check(done: bool, seen: impl FnOnce() -> String) -> Look<()> {
 
 fn one_of(texts: &[&str]) -> String {
     texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(" or ")
-}
-
-/// Whether an error may be gone at the next look, because the page is just changing: the element or the whole document
-/// is gone or not there yet. The driver has many names for that, so the errors that cannot pass are listed instead.
-pub(crate) fn is_passing(error: &CmdError) -> bool {
-    let CmdError::Standard(refusal) = error else { return false };
-    !matches!(
-        refusal.error,
-        ErrorStatus::InvalidSelector
-            | ErrorStatus::InvalidArgument
-            | ErrorStatus::InvalidSessionId
-            | ErrorStatus::NoSuchWindow
-            | ErrorStatus::UnknownCommand
-            | ErrorStatus::UnknownMethod
-            | ErrorStatus::UnknownPath
-            | ErrorStatus::UnsupportedOperation
-    )
-}
-
-/// Whether an error means that a click never reached its element.
-pub(crate) fn is_missed(error: &CmdError) -> bool {
-    let CmdError::Standard(refusal) = error else { return false };
-    matches!(
-        refusal.error,
-        ErrorStatus::NoSuchElement
-            | ErrorStatus::StaleElementReference
-            | ErrorStatus::ElementNotInteractable
-            | ErrorStatus::ElementClickIntercepted
-            | ErrorStatus::InvalidElementState
-            | ErrorStatus::MoveTargetOutOfBounds
-    )
 }

@@ -171,7 +171,7 @@ async fn nothing_shifts_while_the_board_arrives() {
     browser.expect_script(palette, &json!(true)).await;
     let frames = "const done = arguments[arguments.length - 1];
         requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))";
-    browser.run_async(frames).await;
+    browser.run_async(frames, Vec::new()).await;
     let shifted = browser.run("return [window.shifted, window.sources]", Vec::new()).await;
     assert!(shifted[0].as_f64().is_some_and(|sum| sum < 0.01), "{shifted}");
     // It would have been noticed.

@@ -122,7 +122,6 @@ async fn passkeys(hands: Hands) {
     browser.see_not("Codes left").await;
     log_out(&browser).await;
     log_in(&browser, &office.owner).await;
-    browser.remove_authenticator(authenticator).await;
     browser.close();
 }
 

@@ -66,7 +66,7 @@ async fn a_live_page_is_loaded_once_and_then_only_after_a_change() {
     let heard = "const done = arguments[arguments.length - 1];
         const stream = new EventSource('/live?version=old');
         stream.addEventListener('changed', () => { stream.close(); requestAnimationFrame(() => setTimeout(done)) })";
-    browser.run_async(heard).await;
+    browser.run_async(heard, Vec::new()).await;
     let loads = "return performance.getEntriesByType('resource')
         .filter((entry) => entry.initiatorType === 'fetch' && entry.name === location.href).length";
     browser.expect_script(loads, &json!(0)).await;
