@@ -25,8 +25,9 @@ const NAMED: [(char, &str, &str, u32); 8] = [
     (UP, "ArrowUp", "ArrowUp", 38),
     (DOWN, "ArrowDown", "ArrowDown", 40),
 ];
-/// The bits of keys that are held.
-const HELD: [(char, u32); 2] = [(CONTROL, 2), (SHIFT, 8)];
+/// The bits that say that a key is held.
+const CONTROL_BIT: u32 = 2;
+const SHIFT_BIT: u32 = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Motion {
@@ -45,7 +46,11 @@ impl Browser {
     /// Presses a key while another one is held.
     pub async fn press_with(&self, held: char, key: char) {
         self.window().settle().await;
-        let bits = HELD.iter().find(|(name, _)| *name == held).map_or(0, |(_, bits)| *bits);
+        let bits = match held {
+            CONTROL => CONTROL_BIT,
+            SHIFT => SHIFT_BIT,
+            _ => panic!("{held:?} is not a key to hold"),
+        };
         let motions = [
             (held, Motion::Down, bits),
             (key, Motion::Down, bits),
@@ -74,7 +79,8 @@ fn event(character: char, motion: Motion, held: u32) -> Value {
         None => written(character),
     };
     let text = match character {
-        _ if motion == Motion::Up || held & !HELD[1].1 != 0 => None,
+        // With Control, a key doesn't write.
+        _ if motion == Motion::Up || held & CONTROL_BIT != 0 => None,
         ENTER => Some('\r'),
         _ if named.is_some() => None,
         _ => Some(character),
