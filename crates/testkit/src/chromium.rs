@@ -1,5 +1,5 @@
-//! Chromium's headless shell, and its own protocol over a pipe. No driver stands in between: it would take ten times as
-//! long for a command as the browser itself, and a test is hundreds of commands.
+//! Chromium's headless shell, and its own protocol over a pipe. There is no driver in between: it needs ten times as long
+//! for a command as the browser itself, and a test is hundreds of commands.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
