@@ -23,6 +23,9 @@ use crate::webhooks_part::{PROJECTS, add_webhooks};
 const MOST_SLOWDOWN: f64 = 2.0;
 const MOST_TEST_MS: f64 = 1_000.0;
 const LATE_LIMIT: Duration = Duration::from_secs(90);
+/// A bad moment of the machine is the p99 of a hundred events. So alone and next to dead ones are measured in turns, and
+/// the medians of their p99s are compared.
+const TURNS: usize = 3;
 const STATUSES: [&str; 2] = ["contacted", "in_trial"];
 
 struct Case {
@@ -59,7 +62,19 @@ enum Beside {
     OtherCompany,
 }
 
-/// What was observed in a run.
+impl Beside {
+    const ALL: [Self; 3] = [Self::Nobody, Self::SameCompany, Self::OtherCompany];
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Nobody => "alone",
+            Self::SameCompany => "in the same company",
+            Self::OtherCompany => "in another company",
+        }
+    }
+}
+
+/// What was observed in a turn.
 struct Seen {
     waits: Latencies,
     missing: u64,
@@ -73,6 +88,12 @@ impl Seen {
         let worst = if self.missing > 0 { LATE_LIMIT.as_secs_f64() * 1_000.0 } else { 0.0 };
         self.waits.percentile(99.0).unwrap_or(f64::INFINITY).max(worst)
     }
+
+    fn row(&self, label: String) -> Row {
+        let Self { waits, missing, test_ms, rss } = self;
+        let note = format!("{missing} missing; the test of a new webhook took {test_ms:.0} ms; {rss:.0} MB");
+        Row::new(label).latencies(waits).with("test_ms", *test_ms).note(note)
+    }
 }
 
 pub fn run(
@@ -82,43 +103,45 @@ pub fn run(
     receiver: &Receiver,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let programs = plan.baseline.iter().map(|program| (program.as_path(), true));
-    for (program, is_baseline) in programs.chain([(plan.rapport.as_path(), false)]) {
-        let prefix = if is_baseline { "baseline: " } else { "" };
-        let mut alone = f64::INFINITY;
+    // The baseline has one turn: what it is compared for is a thousand times slower than a bad moment.
+    let baseline = plan.baseline.iter().map(|program| (program.as_path(), "baseline: ", 1));
+    let programs = baseline.chain([(plan.rapport.as_path(), "", plan.pick(TURNS, 1))]);
+    for (program, prefix, turns) in programs {
         for case in &CASES {
-            for beside in [Beside::Nobody, Beside::SameCompany, Beside::OtherCompany] {
-                let seen = measure(plan, program, ground, receiver, case, beside)?;
-                let place = match beside {
-                    Beside::Nobody => "alone",
-                    Beside::SameCompany => "in the same company",
-                    Beside::OtherCompany => "in another company",
-                };
-                let note = format!(
-                    "{} missing; the test of a new webhook took {:.0} ms; {:.0} MB",
-                    seen.missing, seen.test_ms, seen.rss
-                );
-                let label = format!("{prefix}{}: {place}", case.name);
-                report.add(Row::new(label).latencies(&seen.waits).with("test_ms", seen.test_ms).note(note));
-                if beside == Beside::Nobody {
-                    alone = seen.p99();
-                } else if !is_baseline {
-                    let what = format!("{engine}: {}, {place}", case.name);
-                    report.check(
-                        format!("{what}: p99 relative to alone"),
-                        seen.p99() / alone,
-                        Target::AtMost(MOST_SLOWDOWN),
-                    );
-                    report.check(
-                        format!("{what}: ms until a test arrives"),
-                        seen.test_ms,
-                        Target::AtMost(MOST_TEST_MS),
-                    );
+            let mut seen = [const { Vec::new() }; Beside::ALL.len()];
+            for _ in 0..turns {
+                for (turns, beside) in seen.iter_mut().zip(Beside::ALL) {
+                    let turn = measure(plan, program, ground, receiver, case, beside)?;
+                    report.add(turn.row(format!("{prefix}{}: {}", case.name, beside.text())));
+                    turns.push(turn);
                 }
+            }
+            if prefix.is_empty() {
+                check(engine, case, &seen, report);
             }
         }
     }
     Ok(())
+}
+
+fn check(engine: Engine, case: &Case, seen: &[Vec<Seen>; Beside::ALL.len()], report: &mut Report) {
+    let [alone, ..] = seen;
+    for (turns, beside) in seen.iter().zip(Beside::ALL).skip(1) {
+        let what = format!("{engine}: {}, {}", case.name, beside.text());
+        report.check(
+            format!("{what}: p99 relative to alone"),
+            median_p99(turns) / median_p99(alone),
+            Target::AtMost(MOST_SLOWDOWN),
+        );
+        let slowest_test = turns.iter().map(|turn| turn.test_ms).fold(0.0, f64::max);
+        report.check(format!("{what}: ms until a test arrives"), slowest_test, Target::AtMost(MOST_TEST_MS));
+    }
+}
+
+fn median_p99(turns: &[Seen]) -> f64 {
+    let mut sorted: Vec<f64> = turns.iter().map(Seen::p99).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
 }
 
 fn measure(

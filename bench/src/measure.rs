@@ -107,6 +107,36 @@ impl Watch {
     }
 }
 
+/// How much of the processors' time a hypervisor gave to others: while that is much, latencies say little about the
+/// service.
+pub struct Stolen {
+    /// Stolen and in all, in ticks since the machine's start.
+    before: [f64; 2],
+}
+
+impl Default for Stolen {
+    fn default() -> Self {
+        Self { before: stolen_ticks() }
+    }
+}
+
+impl Stolen {
+    /// The percentage since it was last asked.
+    pub fn percent(&mut self) -> f64 {
+        let before = std::mem::replace(&mut self.before, stolen_ticks());
+        let [stolen, all] = [self.before[0] - before[0], self.before[1] - before[1]];
+        if all > 0.0 { stolen / all * 100.0 } else { 0.0 }
+    }
+}
+
+fn stolen_ticks() -> [f64; 2] {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let of_all = stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+    // User, nice, system, idle, waiting, interrupts, soft interrupts, stolen; what guests use is in the first two.
+    let ticks: Vec<f64> = of_all.split_whitespace().take(8).filter_map(|field| field.parse().ok()).collect();
+    [ticks.get(7).copied().unwrap_or(0.0), ticks.iter().sum()]
+}
+
 /// Waits until a process has almost nothing to do, when the work after its start is over. At most `patience`.
 pub fn wait_until_idle(process: u32, patience: Duration) {
     let begun = Instant::now();
@@ -157,6 +187,14 @@ mod tests {
         }
         let p99 = latencies.percentile(99.0).unwrap();
         assert!((98.9..99.2).contains(&p99), "{p99}");
+    }
+
+    #[test]
+    fn the_stolen_part_is_a_part() {
+        let mut stolen = Stolen::default();
+        assert!((0.0..=100.0).contains(&stolen.percent()));
+        let [stolen, all] = stolen_ticks();
+        assert!(stolen < all, "{stolen} of {all}");
     }
 
     #[test]

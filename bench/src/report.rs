@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
 use crate::Plan;
-use crate::measure::{Latencies, now};
+use crate::measure::{Latencies, Stolen, now};
 
 const SYNC_TRIES: usize = 200;
 const PAGE_BYTES: usize = 4_096;
@@ -45,7 +45,7 @@ struct Check {
 }
 
 /// The columns of the table, in order, with their headings.
-const COLUMNS: [(&str, &str); 13] = [
+const COLUMNS: [(&str, &str); 14] = [
     ("rate", "rate/s"),
     ("requests", "requests/s"),
     ("p50_ms", "p50 ms"),
@@ -59,6 +59,7 @@ const COLUMNS: [(&str, &str); 13] = [
     ("server_micros", "µs database"),
     ("ratio", "of raw"),
     ("seconds", "seconds"),
+    ("stolen", "stolen %"),
 ];
 const LABEL_WIDTH: usize = 62;
 const COLUMN_WIDTH: usize = 11;
@@ -107,6 +108,7 @@ pub struct Report {
     rows: Vec<Row>,
     checks: Vec<Check>,
     failures: Vec<String>,
+    stolen: Stolen,
 }
 
 impl Report {
@@ -128,7 +130,13 @@ impl Report {
             sync.percentile(99.0).unwrap_or(0.0),
             if plan.quick { "; a quick run, so the figures mean nothing" } else { "" },
         );
-        Ok(Self { facts, rows: Vec::new(), checks: Vec::new(), failures: Vec::new() })
+        Ok(Self {
+            facts,
+            rows: Vec::new(),
+            checks: Vec::new(),
+            failures: Vec::new(),
+            stolen: Stolen::default(),
+        })
     }
 
     pub fn heading(&self, text: &str) {
@@ -149,7 +157,9 @@ impl Report {
         let _ = std::io::stdout().flush();
     }
 
+    /// Adds a row, with how much of the processors' time was stolen since the row before.
     pub fn add(&mut self, row: Row) {
+        let row = row.with("stolen", self.stolen.percent());
         let cells = COLUMNS.map(|(name, _)| {
             let value = row.figures.get(name).and_then(Value::as_f64);
             format!("{:>COLUMN_WIDTH$}", value.map_or(String::new(), number))
