@@ -1,4 +1,4 @@
-//! The OpenAPI document as a page. It is rendered once at startup and needs no scripts and no other hosts.
+//! The OpenAPI document as a page. It is rendered once and needs no scripts and no other hosts.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use utoipa::openapi::OpenApi;
 
-use crate::api::{Api, openapi};
+use crate::api::{Api, Later, later, openapi};
 use crate::edge::codes::{self, FieldCode, ProblemCode};
 use crate::shared::catalogue::{self, Entry};
 use crate::shared::documentation::Documentation;
@@ -26,11 +26,13 @@ const STYLE: &str = concat!(
 /// How deep an example follows references, since schemas may refer to each other.
 const EXAMPLE_DEPTH: usize = 6;
 
-pub fn routes(document: &OpenApi) -> Router<Api> {
-    let document = serde_json::to_value(document).expect("the document is plain data");
-    let page = rendered(&document);
-    let documentation = Documentation { content: content(&page).into(), stylesheet: STYLE_PATH };
-    let page = Bytes::from(page);
+pub fn routes(document: Later<OpenApi>) -> Router<Api> {
+    let page = later(move || {
+        let document = serde_json::to_value(&**document).expect("the document is plain data");
+        let page = rendered(&document);
+        let documentation = Documentation { content: content(&page).into(), stylesheet: STYLE_PATH };
+        (Extension(documentation), Bytes::from(page))
+    });
     let policy = "default-src 'none'; style-src 'self'; font-src 'self'; frame-ancestors 'none'; \
                   base-uri 'none'; form-action 'none'";
     let headers = |media_type| {
@@ -42,12 +44,11 @@ pub fn routes(document: &OpenApi) -> Router<Api> {
     };
     let page_headers = headers("text/html; charset=utf-8");
     let style_headers = headers("text/css; charset=utf-8");
-    Router::new()
-        .route(
-            PATH,
-            get(async move || (page_headers.clone(), Extension(documentation.clone()), page.clone())),
-        )
-        .route(STYLE_PATH, get(async move || (style_headers.clone(), STYLE)))
+    let show = async move || {
+        let (documentation, page) = &**page;
+        (page_headers.clone(), documentation.clone(), page.clone())
+    };
+    Router::new().route(PATH, get(show)).route(STYLE_PATH, get(async move || (style_headers.clone(), STYLE)))
 }
 
 /// The part of the page that isn't its frame.

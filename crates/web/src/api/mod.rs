@@ -88,8 +88,7 @@ pub const PREFIX: &str = "/api/";
 /// Paths of files, which have no trailing slash.
 const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
 
-/// All routes under `/api/`. To describe them takes longer than to start anything else, so a process does it once, however
-/// many servers its tests start.
+/// All routes under `/api/`. A process describes them once, however many servers its tests start.
 pub fn routes() -> Router<Api> {
     static ROUTES: LazyLock<Router<Api>> = LazyLock::new(described);
     ROUTES.clone()
@@ -97,9 +96,16 @@ pub fn routes() -> Router<Api> {
 
 fn described() -> Router<Api> {
     let (router, document) = documented().split_for_parts();
-    let document = openapi::completed(document);
-    let meta = openapi::routes(&document).merge(docs::routes(&document));
+    let document = later(move || openapi::completed(document));
+    let meta = openapi::routes(Arc::clone(&document)).merge(docs::routes(document));
     router.merge(meta).merge(schemas::routes()).merge(error_codes::routes())
+}
+
+/// What is made when it is first asked for. The documentation would take most of the time that the service needs to start.
+type Later<T> = Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>;
+
+fn later<T>(make: impl FnOnce() -> T + Send + 'static) -> Later<T> {
+    Arc::new(LazyLock::new(Box::new(make)))
 }
 
 /// Whether a path is that of a file, which has no trailing slash.

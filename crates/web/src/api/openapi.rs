@@ -21,7 +21,7 @@ use utoipa::openapi::{
 };
 
 use crate::api::deprecation::{self, DEPRECATED};
-use crate::api::{Api, bounds, documented, events, headers};
+use crate::api::{Api, Later, bounds, documented, events, headers, later};
 use crate::edge::problem::Problem;
 use crate::shared::sentence;
 
@@ -113,14 +113,14 @@ pub fn frame() -> OpenApi {
         .build()
 }
 
-pub fn routes(document: &OpenApi) -> Router<Api> {
-    let text = Bytes::from(document.to_json().expect("the document is plain data"));
+pub fn routes(document: Later<OpenApi>) -> Router<Api> {
+    let text = later(move || Bytes::from(document.to_json().expect("the document is plain data")));
     let served = async move || {
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         ];
-        (headers, text.clone())
+        (headers, Bytes::clone(&text))
     };
     Router::new().route(PATH, get(served))
 }
