@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Plan;
 use crate::drive;
 use crate::http::Endpoint;
-use crate::measure::{Latencies, Watch};
+use crate::measure::{Latencies, Thefts, Watch};
 use crate::place::{Engine, Ground};
 use crate::receiver::{Hosts, Receiver};
 use crate::report::{Report, Row, Target, whole};
@@ -24,7 +24,7 @@ const MOST_SLOWDOWN: f64 = 2.0;
 const MOST_TEST_MS: f64 = 1_000.0;
 const LATE_LIMIT: Duration = Duration::from_secs(90);
 /// A bad moment of the machine is the p99 of a hundred events. So alone and next to dead ones are measured in turns, and
-/// the medians of their p99s are compared.
+/// the medians of the p99s of undisturbed events are compared.
 const TURNS: usize = 3;
 const STATUSES: [&str; 2] = ["contacted", "in_trial"];
 
@@ -77,21 +77,27 @@ impl Beside {
 /// What was observed in a turn.
 struct Seen {
     waits: Latencies,
+    /// Those during which nobody took the processors away.
+    undisturbed: Latencies,
     missing: u64,
     test_ms: f64,
     rss: f64,
 }
 
 impl Seen {
-    /// What never arrived counts as having waited until the end.
+    /// Of the undisturbed; what never arrived counts as having waited until the end.
     fn p99(&self) -> f64 {
         let worst = if self.missing > 0 { LATE_LIMIT.as_secs_f64() * 1_000.0 } else { 0.0 };
-        self.waits.percentile(99.0).unwrap_or(f64::INFINITY).max(worst)
+        self.undisturbed.percentile(99.0).unwrap_or(f64::INFINITY).max(worst)
     }
 
     fn row(&self, label: String) -> Row {
-        let Self { waits, missing, test_ms, rss } = self;
-        let note = format!("{missing} missing; the test of a new webhook took {test_ms:.0} ms; {rss:.0} MB");
+        let Self { waits, undisturbed, missing, test_ms, rss } = self;
+        let note = format!(
+            "{missing} missing; the test of a new webhook took {test_ms:.0} ms; {rss:.0} MB; p99 of {} undisturbed: {:.2} ms",
+            undisturbed.count(),
+            undisturbed.percentile(99.0).unwrap_or(f64::INFINITY),
+        );
         Row::new(label).latencies(waits).with("test_ms", *test_ms).note(note)
     }
 }
@@ -183,14 +189,22 @@ fn measure(
     };
     let time = plan.pick(case.time, Duration::from_secs(4));
     arrivals.begin(true);
+    let thefts = Thefts::watch();
     let caused = steadily(&service, moved, case.per_second, time)?;
     let arrived = arrivals.wait_for(caused, LATE_LIMIT);
-    let waits = arrivals.ages();
+    let thefts = thefts.finish();
+    let (mut waits, mut undisturbed) = (Latencies::default(), Latencies::default());
+    for arrival in arrivals.take_kept() {
+        waits.record(arrival.age);
+        if !thefts.iter().any(|[from, to]| *from < arrival.at && arrival.at < *to + arrival.age) {
+            undisturbed.record(arrival.age);
+        }
+    }
     arrivals.begin(false);
     let test_ms = test_a_new_one(&service, &companies[0], receiver)?;
     let usage = watch.finish();
     service.stop()?;
-    Ok(Seen { waits, missing: caused.saturating_sub(arrived), test_ms, rss: usage.peak_memory })
+    Ok(Seen { waits, undisturbed, missing: caused.saturating_sub(arrived), test_ms, rss: usage.peak_memory })
 }
 
 /// Moves an account of each company at a steady rate; returns how often.

@@ -10,6 +10,8 @@ use hdrhistogram::Histogram;
 use rapport_domain::time::Time;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+/// As long as a tick, in which the kernel counts stolen time.
+const THEFT_EVERY: Duration = Duration::from_millis(10);
 /// The unit in which Linux counts processor time, on every machine we know.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// A process that uses less than this part of a processor for this long is idle.
@@ -126,6 +128,38 @@ impl Stolen {
         let before = std::mem::replace(&mut self.before, stolen_ticks());
         let [stolen, all] = [self.before[0] - before[0], self.before[1] - before[1]];
         if all > 0.0 { stolen / all * 100.0 } else { 0.0 }
+    }
+}
+
+/// Notes when a hypervisor takes the processors away.
+pub struct Thefts {
+    stop: Arc<AtomicBool>,
+    sampler: JoinHandle<Vec<[Instant; 2]>>,
+}
+
+impl Thefts {
+    pub fn watch() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let sampler = thread::spawn(move || {
+            let (mut thefts, mut before) = (Vec::new(), (Instant::now(), stolen_ticks()[0]));
+            while !stopped.load(Ordering::Relaxed) {
+                thread::sleep(THEFT_EVERY);
+                let now = (Instant::now(), stolen_ticks()[0]);
+                if now.1 > before.1 {
+                    thefts.push([before.0, now.0]);
+                }
+                before = now;
+            }
+            thefts
+        });
+        Self { stop, sampler }
+    }
+
+    /// The times in which something was taken.
+    pub fn finish(self) -> Vec<[Instant; 2]> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.sampler.join().unwrap_or_default()
     }
 }
 

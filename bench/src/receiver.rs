@@ -1,6 +1,6 @@
-//! Webhook receivers: HTTPS listeners on one thread, as cheap as we can make them. The path of a webhook decides how
-//! it is answered: `/ok/N` immediately, `/stall/N` never, `/flaky/N` every fifteenth time, `/tires/N` a hundred times
-//! and then never again.
+//! Webhook receivers: HTTPS listeners, as cheap as we can make them. The path of a webhook decides how it is answered:
+//! `/ok/N` immediately, `/stall/N` never, `/flaky/N` every fifteenth time, `/tires/N` a hundred times and then never
+//! again.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,6 +29,8 @@ const READ_BYTES: usize = 8 * 1024;
 const FLAKY_SUCCEEDS_EVERY: u32 = 15;
 const MOST_FLAKY: usize = 128;
 const TIRES_AFTER: u32 = 100;
+/// More than there are healthy webhooks wherever there are bad ones.
+const FIRST_HOSTS: usize = 16;
 /// One in this many arrivals has its age measured.
 const SAMPLE_EVERY: u64 = 8;
 
@@ -70,7 +72,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts with this many hosts. Its thread ends with the process.
+    /// Starts with this many hosts. The first few have a thread to themselves, and the others have one; both end with the
+    /// process. Bad webhooks are on the last hosts, so a healthy one next to them does not wait for their handshakes.
     pub fn start(hosts: usize) -> anyhow::Result<Self> {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
@@ -92,15 +95,19 @@ impl Receiver {
             ages: Mutex::default(),
             flaky: (0..MOST_FLAKY).map(|_| AtomicU32::new(0)).collect(),
         });
-        let (runtime, for_thread) = (crate::drive::runtime()?, Arc::clone(&arrivals));
-        thread::Builder::new().name("receiver".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                for listener in listeners {
-                    tokio::spawn(accept(listener, acceptor.clone(), Arc::clone(&for_thread)));
-                }
-                std::future::pending::<()>().await;
-            });
-        })?;
+        let others = listeners.split_off(hosts.min(FIRST_HOSTS));
+        for listeners in [listeners, others] {
+            let (runtime, acceptor, arrivals) =
+                (crate::drive::runtime()?, acceptor.clone(), Arc::clone(&arrivals));
+            thread::Builder::new().name("receiver".to_owned()).spawn(move || {
+                runtime.block_on(async {
+                    for listener in listeners {
+                        tokio::spawn(accept(listener, acceptor.clone(), Arc::clone(&arrivals)));
+                    }
+                    std::future::pending::<()>().await;
+                });
+            })?;
+        }
         Ok(Self { addresses, authority, certificate: certificate.der().clone(), arrivals })
     }
 
