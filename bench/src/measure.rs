@@ -66,29 +66,46 @@ pub struct Usage {
     pub own_processors: f64,
 }
 
+/// Takes samples on a thread until it is told to stop.
+struct Sampler<T> {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<T>>,
+}
+
+impl<T: Send + 'static> Sampler<T> {
+    fn start(every: Duration, mut sample: impl FnMut() -> Option<T> + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut samples = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                samples.extend(sample());
+                thread::sleep(every);
+            }
+            samples
+        });
+        Self { stop, thread }
+    }
+
+    fn finish(self) -> Vec<T> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
 /// Watches a process until it is told to stop.
 pub struct Watch {
     process: u32,
     started: Instant,
     ticks: [f64; 2],
-    stop: Arc<AtomicBool>,
-    sampler: JoinHandle<Vec<f64>>,
+    memory: Sampler<f64>,
 }
 
 impl Watch {
     pub fn start(process: u32) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let sampler = thread::spawn(move || {
-            let mut samples = Vec::new();
-            while !stopped.load(Ordering::Relaxed) {
-                samples.extend(resident_mebibytes(process));
-                thread::sleep(SAMPLE_EVERY);
-            }
-            samples
-        });
+        let memory = Sampler::start(SAMPLE_EVERY, move || resident_mebibytes(process));
         let ticks = [ticks(process), ticks(std::process::id())];
-        Self { process, started: Instant::now(), ticks, stop, sampler }
+        Self { process, started: Instant::now(), ticks, memory }
     }
 
     pub fn finish(self) -> Usage {
@@ -96,8 +113,7 @@ impl Watch {
         let used = |process, before| (ticks(process) - before) / TICKS_PER_SECOND / seconds;
         let processors = used(self.process, self.ticks[0]);
         let own_processors = used(std::process::id(), self.ticks[1]);
-        self.stop.store(true, Ordering::Relaxed);
-        let samples = self.sampler.join().unwrap_or_default();
+        let samples = self.memory.finish();
         let peak = |samples: &[f64]| samples.iter().copied().fold(0.0, f64::max);
         let (first, second) = samples.split_at(samples.len() / 2);
         Usage {
@@ -132,34 +148,21 @@ impl Stolen {
 }
 
 /// Notes when a hypervisor takes the processors away.
-pub struct Thefts {
-    stop: Arc<AtomicBool>,
-    sampler: JoinHandle<Vec<[Instant; 2]>>,
-}
+pub struct Thefts(Sampler<[Instant; 2]>);
 
 impl Thefts {
     pub fn watch() -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let sampler = thread::spawn(move || {
-            let (mut thefts, mut before) = (Vec::new(), (Instant::now(), stolen_ticks()[0]));
-            while !stopped.load(Ordering::Relaxed) {
-                thread::sleep(THEFT_EVERY);
-                let now = (Instant::now(), stolen_ticks()[0]);
-                if now.1 > before.1 {
-                    thefts.push([before.0, now.0]);
-                }
-                before = now;
-            }
-            thefts
-        });
-        Self { stop, sampler }
+        let mut before = (Instant::now(), stolen_ticks()[0]);
+        Self(Sampler::start(THEFT_EVERY, move || {
+            let now = (Instant::now(), stolen_ticks()[0]);
+            let before = std::mem::replace(&mut before, now);
+            (now.1 > before.1).then_some([before.0, now.0])
+        }))
     }
 
     /// The times in which something was taken.
     pub fn finish(self) -> Vec<[Instant; 2]> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.sampler.join().unwrap_or_default()
+        self.0.finish()
     }
 }
 
